@@ -2,7 +2,7 @@
 // GEMM with an epilogue, B in 8 or 4 bits, CPU variant.  Host side: lib/gemm/gemm_quantised.c
 //
 //   C = act(A B + bias) * gate + residual        A [m, k], B [n, k] (common/weights.clh), k a multiple of 32
-//   With NORM, the rows of A are normalised first, as in gemm_cpu_skinny.cl
+//   With NORM, the rows of A are normalised first, as in gemm_cpu_skinny.cl; PRODUCTS: products.clh
 //
 //   Work      one work-item = `rows_per_item` rows by `panels_per_item` panels of 16 columns of C.  1-D grid: panels fastest
 //   Memory    the work-item's rows of A, rounded, are in local memory, `a_pairs` and `a_blocks`, `blocks_at_once` blocks of each at
@@ -17,9 +17,9 @@
 //   MAX_ROWS  rows of A at a time           1 | 2 | 4 | 8
 //   NORM      the rows of A are normalised  0 | NORM_LAYER | NORM_RMS
 
-#include "common/epilogue.clh"
 #include "common/prefetch.clh"
 #include "common/weights.clh"
+#include "gemm/products.clh"
 
 #if !defined MAX_ROWS || !defined NORM
 #error "MAX_ROWS: rows of A at a time; NORM: they are normalised"
@@ -153,20 +153,19 @@ LOCAL_INLINE void store_sums(float16 sums, const struct epilogue *e, __global fl
     }
 }
 
-KERNEL void gemm_cpu_quantised(int m, int n, int k, int rows_per_item, int panels_per_item,
-                               int blocks_at_once, MATRIX_PARAMS, EPILOGUE_PARAMS,
+KERNEL void gemm_cpu_quantised(int m, int n, int k, int groups_n, int rows_per_item,
+                               int panels_per_item, int blocks_at_once, OPERAND_PARAMS,
                                __local int *restrict a_pairs,
-                               __local struct a_block *restrict a_blocks NORM_PARAMS)
+                               __local struct a_block *restrict a_blocks NORM_PARAMS OTHER_PARAMS)
 {
-    const int panels = (n + 15) / 16;
-    const int items = (panels + panels_per_item - 1) / panels_per_item;
-    const int first = (int)get_group_id(0) % items * panels_per_item;
-    const int end = min(first + panels_per_item, panels);
+    const int columns = 16 * panels_per_item, items = PRODUCT_GROUPS(columns);
+    const int group = (int)get_group_id(0) % items, j0 = COLUMN_OF(group, columns);
+    const struct operands g = OPERANDS_OF(ENTRY_OF(group, columns));
+    const int first = j0 / 16, end = (min(j0 + columns, g.n) + 15) / 16;
     const int i0 = (int)get_group_id(0) / items * rows_per_item;
     const int rows = min(rows_per_item, m - i0);
-    const struct epilogue e = EPILOGUE_OF(0);
-    __global const float *a = A_OF(0) + i0 * lda;
-    __global float *c = C_OF(0) + i0 * ldc;
+    __global const float *a = g.a + i0 * lda;
+    __global float *c = g.c + i0 * g.c_row;
 
     for (int from = 0; from < k / 32; from += blocks_at_once) {
         const int blocks = min(blocks_at_once, k / 32 - from);
@@ -186,25 +185,24 @@ KERNEL void gemm_cpu_quantised(int m, int n, int k, int rows_per_item, int panel
         }
         for (int panel = first; panel < end; panel++)
             for (int r0 = 0; r0 < rows; r0 += MAX_ROWS) {
-                __global const uchar *pair =
-                    b_base + ((long)panel * PAIRS(k) + from / 2) * PAIR_BYTES;
+                __global const uchar *pair = g.b + ((long)panel * PAIRS(k) + from / 2) * PAIR_BYTES;
                 __local const struct a_block *block = a_blocks + r0 * blocks;
                 __local const int *x = a_pairs + r0 * blocks * 16;
-                __global float *to = c + r0 * ldc + panel * 16;
-                const int width = n - panel * 16;
+                __global float *to = c + r0 * g.c_row + panel * 16;
+                const int width = g.n - panel * 16;
                 float16 totals[MAX_ROWS];
 
 #pragma unroll
                 for (int r = 0; r < MAX_ROWS; r++)
-                    totals[r] = from > 0 && r0 + r < rows ? load_sums(to + r * ldc, width)
+                    totals[r] = from > 0 && r0 + r < rows ? load_sums(to + r * g.c_row, width)
                                                           : (float16)(0.0f);
                 for (int b = 0; b < blocks; b++, x += MAX_ROWS * 16, block += MAX_ROWS)
                     add_block(pair + b / 2 * PAIR_BYTES, b % 2, x, block, r0 == 0, totals);
 #pragma unroll
                 for (int r = 0; r < MAX_ROWS; r++)
                     if (r0 + r < rows)
-                        store_sums(totals[r], is_last ? &e : 0, to + r * ldc, width, i0 + r0 + r,
-                                   panel * 16);
+                        store_sums(totals[r], is_last ? &g.e : 0, to + r * g.c_row, width,
+                                   i0 + r0 + r, panel * 16);
             }
     }
 }

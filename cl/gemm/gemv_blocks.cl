@@ -2,7 +2,7 @@
 // GEMM of 5 to 32 rows with an epilogue, B transposed, on GPUs, in blocks of rows, each of which reads B again.
 // Host side: lib/gemm/gemv.c
 //
-//   C = act(A B + bias) * gate + residual        A [m, k], B [n, k]; NORM, MERGE and PRODUCTS: gemv.clh
+//   C = act(A B + bias) * gate + residual        A [m, k], B [n, k]; NORM and MERGE: gemv.clh, PRODUCTS: products.clh
 //
 //   Work      one work-group = COLS_PER_GROUP elements of each of MAX_ROWS rows of C; its work-items divide the sums over k.
 //             1-D grid: blocks of rows fastest, then columns, then products
@@ -49,8 +49,8 @@ KERNEL void gemv_blocks(GEMV_PARAMS)
     __local float partial[SUMS_AT_ONCE * (LS + 1)];
     const int n_blocks = (m + MAX_ROWS - 1) / MAX_ROWS, group = (int)get_group_id(0) / n_blocks;
     const int i0 = (int)get_group_id(0) % n_blocks * MAX_ROWS, rows = m - i0;
-    const int j0 = COLUMN_OF(group);
-    const struct operands x = OPERANDS_OF(ENTRY_OF(group));
+    const int j0 = COLUMN_OF(group, COLS_PER_GROUP);
+    const struct operands x = OPERANDS_OF(ENTRY_OF(group, COLS_PER_GROUP));
     float sum[MAX_ROWS][COLS_PER_GROUP];
 
     sum_products(x.a + i0 * A_ROW, lda, rows, x.b, x.b_row, j0, x.n, k,

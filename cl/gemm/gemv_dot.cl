@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // GEMM of at most four rows with an epilogue, B transposed, on GPUs: B, the weights, is read once.  Host side: lib/gemm/gemv.c
 //
-//   C = act(A B + bias) * gate + residual        per batch entry; A [m, k], B [n, k]; NORM, MERGE and PRODUCTS: gemv.clh
+//   C = act(A B + bias) * gate + residual        per batch entry; A [m, k], B [n, k]; NORM and MERGE: gemv.clh, PRODUCTS: products.clh
 //
 //   Work      one work-group = COLS_PER_GROUP elements of each row of C; its work-items divide the sums over k.  1-D grid:
 //             columns fastest, then batch entries or products
@@ -19,8 +19,8 @@
 KERNEL void gemv_dot(GEMV_PARAMS)
 {
     GROUP_SPACE(tmp);
-    const int group = (int)get_group_id(0), j0 = COLUMN_OF(group);
-    const struct operands x = OPERANDS_OF(ENTRY_OF(group));
+    const int group = (int)get_group_id(0), j0 = COLUMN_OF(group, COLS_PER_GROUP);
+    const struct operands x = OPERANDS_OF(ENTRY_OF(group, COLS_PER_GROUP));
     FV sum[MAX_ROWS][COLS_PER_GROUP];
 
     sum_products(x.a, lda, m, x.b, x.b_row, j0, x.n, k, sum TMP_ARG NORM_ARGS MERGE_ARGS);

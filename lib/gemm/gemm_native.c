@@ -112,3 +112,40 @@ attncl_status attncl__gemm_apply_epilogue(struct launcher *l, const struct gemm 
     return attncl__launch(l, &spec, grid_2d(g->m * g->batch, ceil_div(g->n, columns), local, 1),
                           args.arg, args.n);
 }
+
+int attncl__gemm_count_products(const struct gemm *g)
+{
+    return g->other[0].b.span.storage ? 1 + GEMM_MAX_OTHERS : 1;
+}
+
+int64_t attncl__gemm_count_columns(const struct gemm *g, int64_t columns)
+{
+    return ceil_div(g->n, columns) +
+           (attncl__gemm_count_products(g) - 1) * ceil_div(g->n_other, columns);
+}
+
+void attncl__gemm_add_operands(struct arg_list *args, const struct gemm *g)
+{
+    int has_bias = g->bias.storage != NULL;
+
+    attncl__gemm_add_matrices(args, g, &g->c);
+    if (attncl__gemm_count_products(g) == 1) {
+        attncl__gemm_add_epilogue(args, g);
+        return;
+    }
+    for (int i = 0; i < GEMM_MAX_OTHERS; ++i)
+        has_bias |= (g->other[i].bias.storage != NULL) << (1 + i);
+    arg_list_add(args, ARGS(arg_i32(has_bias), arg_mem(g->bias)));
+}
+
+void attncl__gemm_add_others(struct arg_list *args, const struct gemm *g)
+{
+    if (attncl__gemm_count_products(g) == 1)
+        return;
+    arg_list_add(args, ARGS(arg_i32(g->n_other)));
+    for (int i = 0; i < GEMM_MAX_OTHERS; ++i) {
+        const struct gemm_other *o = &g->other[i];
+        arg_list_add(args, ARGS(arg_mem(o->b.span), arg_i64(o->b.start), arg_i64(o->b.ld),
+                                arg_mem(o->bias), arg_mem(o->c)));
+    }
+}

@@ -28,7 +28,8 @@ static int64_t rows_at_once(const struct device_caps *caps, const struct gemm *g
 
 static struct cpu_tiles divide(const struct device_caps *caps, const struct gemm *g)
 {
-    const int64_t blocks = g->k / QUANTISED_BLOCK, panels = ceil_div(g->n, QUANTISED_ROWS);
+    const int64_t blocks = g->k / QUANTISED_BLOCK, panels = ceil_div(g->n, QUANTISED_ROWS),
+                  all_panels = attncl__gemm_count_columns(g, QUANTISED_ROWS);
     const int64_t at_once = rows_at_once(caps, g), groups = ceil_div(g->m, at_once);
     const int64_t room = (int64_t)caps->local_bytes / 2 / (at_once * BLOCK_BYTES);
     const int64_t items = CPU_ITEMS_PER_CORE * (int64_t)caps->compute_units;
@@ -42,7 +43,7 @@ static struct cpu_tiles divide(const struct device_caps *caps, const struct gemm
     const int64_t row_items = ceil_div(groups, fitting < CPU_ROW_GROUPS ? fitting : CPU_ROW_GROUPS);
 
     t.rows = ceil_div(groups, row_items) * at_once;
-    t.panels = ceil_div(panels, ceil_div(items, row_items));
+    t.panels = ceil_div(panels, ceil_div(items * panels, row_items * all_panels));
     if (norms && t.panels < CPU_NORM_PANELS)
         t.panels = CPU_NORM_PANELS;
     while (t.panels > 1 && !attncl__loops_fit(caps, (t.panels + 1) * t.rows * blocks * 4))
@@ -53,8 +54,8 @@ static struct cpu_tiles divide(const struct device_caps *caps, const struct gemm
 static attncl_status launch_cpu(struct launcher *l, const struct gemm *g)
 {
     const struct cpu_tiles t = divide(l->caps, g);
-    const int64_t items =
-        ceil_div(ceil_div(g->n, QUANTISED_ROWS), t.panels) * ceil_div(g->m, t.rows);
+    const int64_t columns = t.panels * QUANTISED_ROWS;
+    const int64_t items = attncl__gemm_count_columns(g, columns) * ceil_div(g->m, t.rows);
     const size_t rounded = (size_t)(round_up(t.rows, t.rows_at_once) * t.blocks);
     struct kspec spec = kspec_begin("gemm/gemm_cpu_quantised.cl", "gemm_cpu_quantised");
     struct arg_list args = {.n = 0};
@@ -65,16 +66,18 @@ static attncl_status launch_cpu(struct launcher *l, const struct gemm *g)
     kspec_set_wtype(&spec, g->b_dtype);
     kspec_int(&spec, "ACT", g->activation);
     attncl__gemm_add_norm_macro(&spec, g);
-    arg_list_add(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(g->k), arg_i32(t.rows),
-                             arg_i32(t.panels), arg_i32(t.blocks)));
-    attncl__gemm_add_matrices(&args, g, &g->c);
-    attncl__gemm_add_epilogue(&args, g);
+    kspec_int(&spec, "PRODUCTS", attncl__gemm_count_products(g));
+    arg_list_add(&args,
+                 ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(g->k), arg_i32(ceil_div(g->n, columns)),
+                      arg_i32(t.rows), arg_i32(t.panels), arg_i32(t.blocks)));
+    attncl__gemm_add_operands(&args, g);
     arg_list_add(&args, ARGS(arg_local(rounded * PAIRS_BYTES),
                              arg_local(rounded * (BLOCK_BYTES - PAIRS_BYTES))));
     if (g->norm.weight.storage)
         arg_list_add(&args,
                      ARGS(arg_mem(g->norm.weight), arg_mem(g->norm.bias), arg_f32(g->norm.eps),
                           arg_local(attncl__gemm_norm_bytes(l->caps, g))));
+    attncl__gemm_add_others(&args, g);
     return attncl__launch(l, &spec, grid_1d(items, 1), args.arg, args.n);
 }
 
@@ -111,6 +114,13 @@ bool attncl__gemm_quantised_can_norm(const struct device_caps *caps, const struc
     return caps->variant == VARIANT_CPU && g->m <= CPU_NORM_ROWS && g->n > 1 && g->k > 0 &&
            attncl__gemm_norm_bytes(caps, g) <= caps->local_bytes / 4 &&
            attncl__loops_fit(caps, 2 * g->m * g->k);
+}
+
+// A launch takes as long as a few MiB of weights, which matters while there are few rows.
+bool attncl__gemm_quantised_can_take_others(const struct device_caps *caps, const struct gemm *g)
+{
+    return caps->variant == VARIANT_CPU && g->m <= SKINNY_GEMM_MAX_ROWS && g->n > 1 && g->k > 0 &&
+           g->batch == 1;
 }
 
 attncl_status attncl__gemm_quantised(struct launcher *l, const struct gemm *g,

@@ -57,6 +57,8 @@ bool attncl__gemv_can_norm(const struct device_caps *caps, const struct gemm *g)
 
 bool attncl__gemm_can_take_others(const struct device_caps *caps, const struct gemm *g)
 {
+    if (attncl__is_quantised(g->b_dtype))
+        return attncl__gemm_quantised_can_take_others(caps, g);
     return uses_gpu_dots(caps, g) &&
            (!uses_blocks(caps, g) || is_cheap_in_blocks(g, 1 + GEMM_MAX_OTHERS));
 }
@@ -105,11 +107,6 @@ bool attncl__gemm_can_merge(const struct device_caps *caps, const struct gemm *g
            attncl__loops_fit(caps, elements * g->merge.n_parts);
 }
 
-static int count_products(const struct gemm *g)
-{
-    return g->other[0].b.span.storage ? 1 + GEMM_MAX_OTHERS : 1;
-}
-
 static struct kspec make_axpy_spec(const struct device_caps *caps, const struct gemm *g,
                                    size_t local)
 {
@@ -135,7 +132,7 @@ static struct kspec make_dot_spec(const struct device_caps *caps, const struct g
         kspec_int(&spec, "MAX_ROWS", g->m == 1 ? 1 : GEMV_MAX_ROWS);
     attncl__gemm_add_norm_macro(&spec, g);
     kspec_int(&spec, "MERGE", g->merge.position.storage != NULL);
-    kspec_int(&spec, "PRODUCTS", count_products(g));
+    kspec_int(&spec, "PRODUCTS", attncl__gemm_count_products(g));
     kspec_set_wtype(&spec, g->b_dtype);
     kspec_int(&spec, "ACT", g->activation);
     return spec;
@@ -148,26 +145,6 @@ static void add_merge(struct arg_list *args, const struct gemm *g)
                  ARGS(arg_mem(merge->position), arg_i32(merge->n_heads), arg_i32(merge->n_parts),
                       arg_i32(g->k / merge->n_heads), arg_i32(merge->limit),
                       arg_i32(merge->own_keys), arg_local(merge_bytes(g))));
-}
-
-static void add_others(struct arg_list *args, const struct gemm *g)
-{
-    arg_list_add(args, ARGS(arg_i32(g->n_other)));
-    for (int i = 0; i < GEMM_MAX_OTHERS; ++i) {
-        const struct gemm_other *o = &g->other[i];
-        arg_list_add(args, ARGS(arg_mem(o->b.span), arg_i64(o->b.start), arg_i64(o->b.ld),
-                                arg_mem(o->bias), arg_mem(o->c)));
-    }
-}
-
-// For several products: adds a mask of those with a bias, and the first one's bias.
-static void add_biases(struct arg_list *args, const struct gemm *g)
-{
-    int has_bias = g->bias.storage != NULL;
-
-    for (int i = 0; i < GEMM_MAX_OTHERS; ++i)
-        has_bias |= (g->other[i].bias.storage != NULL) << (1 + i);
-    arg_list_add(args, ARGS(arg_i32(has_bias), arg_mem(g->bias)));
 }
 
 attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES])
@@ -185,23 +162,18 @@ attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GE
         : blocks    ? BLOCK_COLS
                     : GEMV_COLS_PER_GROUP;
     const int64_t groups_n = ceil_div(g->n, columns);
-    const int64_t groups = (groups_n + (count_products(g) - 1) * ceil_div(g->n_other, columns)) *
-                           (blocks ? ceil_div(g->m, BLOCK_ROWS) : 1);
+    const int64_t groups =
+        attncl__gemm_count_columns(g, columns) * (blocks ? ceil_div(g->m, BLOCK_ROWS) : 1);
 
     TRY(attncl__gemm_check_groups(g, groups));
     arg_list_add(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(g->k), arg_i32(groups_n)));
-    attncl__gemm_add_matrices(&args, g, &g->c);
-    if (count_products(g) > 1)
-        add_biases(&args, g);
-    else
-        attncl__gemm_add_epilogue(&args, g);
+    attncl__gemm_add_operands(&args, g);
     if (g->norm.weight.storage)
         arg_list_add(&args,
                      ARGS(arg_mem(g->norm.weight), arg_mem(g->norm.bias), arg_f32(g->norm.eps)));
     if (g->merge.position.storage)
         add_merge(&args, g);
-    if (count_products(g) > 1)
-        add_others(&args, g);
+    attncl__gemm_add_others(&args, g);
     snprintf(how, GEMM_HOW_BYTES, "native %s, work-groups of %zu", spec.kernel, local);
     return attncl__launch(l, &spec, grid_1d(groups * g->batch, local), args.arg, args.n);
 }

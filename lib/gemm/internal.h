@@ -31,6 +31,7 @@ attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GE
 
 // gemm_quantised.c: B in 8 or 4 bits, transposed.
 bool attncl__gemm_quantised_can_norm(const struct device_caps *caps, const struct gemm *g);
+bool attncl__gemm_quantised_can_take_others(const struct device_caps *caps, const struct gemm *g);
 attncl_status attncl__gemm_quantised(struct launcher *l, const struct gemm *g,
                                      char how[GEMM_HOW_BYTES]);
 
@@ -66,6 +67,13 @@ int attncl__gemm_get_tune_class(const struct gemm *g);
 void attncl__gemm_add_matrices(struct arg_list *args, const struct gemm *g,
                                const struct gemm_matrix *c);
 void attncl__gemm_add_epilogue(struct arg_list *args, const struct gemm *g);
+
+// The products of A that are computed at once, and their groups of `columns` columns.
+int attncl__gemm_count_products(const struct gemm *g);
+int64_t attncl__gemm_count_columns(const struct gemm *g, int64_t columns);
+// OPERAND_PARAMS and OTHER_PARAMS of cl/gemm/products.clh.
+void attncl__gemm_add_operands(struct arg_list *args, const struct gemm *g);
+void attncl__gemm_add_others(struct arg_list *args, const struct gemm *g);
 
 // Adds the macros of both tiled variants: TRANS_A, TRANS_B, CAUSAL, WTYPE, ACT.
 void attncl__gemm_add_macros(struct kspec *spec, const struct gemm *g);

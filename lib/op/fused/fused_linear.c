@@ -6,7 +6,8 @@
 //                                               an attention step
 //   y_i = z W_i^T + b_i                         other products of z; then y has no activation, gate or residual
 //
-// No kernel: uses cl/gemm/gemm_cpu_skinny.cl, on GPUs gemv_dot.cl and gemv_blocks.cl, with NORM, MERGE or PRODUCTS.
+// No kernel: uses cl/gemm/gemm_cpu_skinny.cl and gemm_cpu_quantised.cl, on GPUs gemv_dot.cl and gemv_blocks.cl, with NORM, MERGE
+// or PRODUCTS.
 //
 // Only fusion creates it (compile/fusion_prologue.c, fusion_products.c), never where a gradient is
 // requested: the backward ops would read z too.
@@ -107,7 +108,7 @@ static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
         *flop_ret += 8 * (double)attncl__desc_count(&sig->in[LINEAR_X]);
 }
 
-#define WEIGHT "weight", STORED | STRIDED | OPTIONAL, NULL
+#define WEIGHT "weight", STORED | OR_QUANTISED | STRIDED | OPTIONAL, NULL
 #define BIAS   "bias", F32 | OPTIONAL, NULL
 #define Y      "y", F32, NULL
 const struct op_class attncl__op_fused_linear_fwd = {

@@ -146,7 +146,8 @@ static bool is_supported(const struct map_case *c)
                       (!c->n_heads || attncl__gemm_can_merge(caps, &g)) &&
                       (!c->more || attncl__gemm_can_take_others(caps, &g));
     const bool quantised = attncl__is_quantised(c->dtype);
-    const bool by_cpu = !c->more && !c->n_heads && c->rows <= (quantised ? 4 : 16);
+    const bool by_cpu =
+        (!c->more || quantised) && !c->n_heads && c->rows <= (quantised && c->norm ? 4 : 16);
 
     if (caps->local_bytes >= 48 << 10 && !caps->max_loop_iterations)
         ck_assert(does == (!c->refused && (caps->variant == VARIANT_GPU ? !quantised : by_cpu)));
@@ -242,6 +243,10 @@ static const struct map_case products[] = {
     {32, 37, 10, .norm = true, .more = 10, .dtype = ATTNCL_BF16},
     {33, 8, 8, .more = 8, .refused = true},
     {32, 512, 704, .more = 704, .refused = true}, // a launch more takes less time
+    {1, 64, 40, .norm = true, .more = 40, .biased = 7, .dtype = ATTNCL_Q8},
+    {3, 96, 200, .norm = true, .rms = true, .more = 35, .biased = 5, .dtype = ATTNCL_Q4},
+    {16, 64, 150, .more = 70, .biased = 2, .dtype = ATTNCL_Q4},
+    {17, 64, 20, .more = 20, .dtype = ATTNCL_Q8, .refused = true},
 };
 TABLE_TEST(several_products, products)
 {
