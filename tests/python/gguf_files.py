@@ -163,8 +163,8 @@ class Case(support.ExportCase):
         with torch.no_grad():
             return model(tokens).logits.transpose(0, 1).numpy()
 
-    def ours(self, tokens):
-        with attncl.Model(self.file) as file:
+    def ours(self, tokens, file=None):
+        with attncl.Model(file or self.file) as file:
             return file.run(tokens=tokens.t().numpy())["output"]
 
     def close(self, got, want, limit=2e-5):
@@ -251,10 +251,8 @@ class Models(Case):
                     down = floats["encoder.layers.1.feed_forward.layer2.weight"]
                     np.testing.assert_array_equal(down, values["blk.1.ffn_down.weight"])
                     tokens = torch.randint(31, (3, 20))
-                    got = self.ours(tokens)
-                    self.file = self.at / "f32"
-                    self.close(got, self.ours(tokens), 1e-4)
-                    self.file = self.at / "m.safetensors"
+                    # CPUs round inputs of quantised maps to 16 bits: 1.5e-5 of the largest, in each of 14 maps
+                    self.close(self.ours(tokens), self.ours(tokens, self.at / "f32"), 2.1e-4)
 
     def test_mixed_types(self):
         """What llama.cpp mixes in becomes F16; BF16 stays."""
