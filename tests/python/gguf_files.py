@@ -134,10 +134,11 @@ class Case(support.ExportCase):
                 p.add_(torch.randn_like(p) * 0.1)
         return model.eval()
 
-    def write(self, model, family, kind="F32", extra=lambda writer: None, drop=()):
-        """The file, after which the model has the values that the file has.  kind: of matrices, a type or a function of their names."""
+    def write(self, model, family, kind="F32", extra=lambda writer: None, drop=(), **split):
+        """The file, after which the model has the values that the file has.  kind: of matrices, a type or a function of their names.
+        split: of the writer, for a file in parts."""
         arch, c = FAMILIES[family], model.config
-        writer = gguf.GGUFWriter(self.gguf, arch)
+        writer = gguf.GGUFWriter(self.gguf, arch, **split)
         metadata(writer, arch, c)
         extra(writer)
         names = gguf.get_tensor_name_map(next(k for k, v in gguf.MODEL_ARCH_NAMES.items() if v == arch), c.num_hidden_layers)
@@ -166,6 +167,11 @@ class Case(support.ExportCase):
     def ours(self, tokens, file=None):
         with attncl.Model(file or self.file) as file:
             return file.run(tokens=tokens.t().numpy())["output"]
+
+    def refused(self, words, source=None, **more):
+        with self.assertRaisesRegex(attncl.ConversionError, words):
+            converting.convert(source or self.gguf, self.file, **more)
+        self.assertFalse(self.file.exists())
 
     def close(self, got, want, limit=2e-5):
         np.testing.assert_allclose(got, want, atol=limit * max(1, np.abs(want).max()), rtol=0)
@@ -274,17 +280,15 @@ class Models(Case):
             np.testing.assert_array_equal(files.load(self.file)[0]["src_embed.positional_encodings"][:, 0], values["position_embd.weight"])
 
     def test_memory(self):
-        """A file of 110 MiB whose largest tensors have 8 takes little more memory than a small one."""
+        """A file of 110 MiB, or one in parts, whose largest tensors have 8 takes little more memory than a small one."""
         def peak(**sizes):
-            self.write(transformers.LlamaForCausalLM(transformers.LlamaConfig(**{**SIZES, **sizes})), "Llama")
-            return [support.convert_alone(self.gguf, self.file, *more, peak=True) for more in ((), ("--dtype", "q4"))]
+            model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**{**SIZES, **sizes}))
+            self.write(model, "Llama")
+            self.write(model, "Llama", split_max_tensors=6)
+            return [support.convert_alone(file, self.file, *more, peak=True)
+                    for file in (self.gguf, min(self.at.glob("m-*.gguf"))) for more in ((), ("--dtype", "q4"))]
         for big, small in zip(peak(hidden_size=512, intermediate_size=4096, num_attention_heads=8, num_hidden_layers=4), peak()):
             self.assertLess(big - small, 40)
-
-    def refused(self, words, **more):
-        with self.assertRaisesRegex(attncl.ConversionError, words):
-            converting.convert(self.gguf, self.file, **more)
-        self.assertFalse(self.file.exists())
 
     def test_refusals(self):
         model = self.model("Llama")
@@ -296,8 +300,7 @@ class Models(Case):
                             ("there is no tensor blk.1.attn_k.weight; there are ", {"drop": ("blk.1.attn_k.weight",)}),
                             ("has no token_embd.weight", {"drop": ("token_embd.weight",)}),
                             ("arch lm has no place for: blk.9.odd", {"extra": lambda w: w.add_tensor("blk.9.odd", np.ones(3, np.float32))}),
-                            ("rope_freqs.weight is not of Llama 3's rule", {"extra": lambda w: w.add_tensor("rope_freqs.weight", np.linspace(1, 9, 8, dtype=np.float32))}),
-                            ("m.gguf is one of 2 files", {"extra": lambda w: w.add_uint16("split.count", 2)})):
+                            ("rope_freqs.weight is not of Llama 3's rule", {"extra": lambda w: w.add_tensor("rope_freqs.weight", np.linspace(1, 9, 8, dtype=np.float32))})):
             with self.subTest(words):
                 wide = self.model("Llama", intermediate_size=256, num_hidden_layers=2) if "TQ2" in words else model
                 self.write(wide, "Llama", **more)
@@ -315,9 +318,9 @@ class Models(Case):
         for n in (0, 3, 20, 100, 700, len(whole) // 2, len(whole) - 40):
             with self.subTest(bytes=n):
                 self.gguf.write_bytes(whole[:n])
-                self.refused("m.gguf is no whole GGUF file: ")
+                self.refused("m.gguf is not a complete GGUF file: ")
         self.gguf.write_bytes(whole.replace(b"GGUF", b"GGML", 1))
-        self.refused("m.gguf is no whole GGUF file: ValueError: GGUF magic invalid")
+        self.refused("m.gguf is not a complete GGUF file: ValueError: GGUF magic invalid")
         reader = gguf.GGUFReader(self._restored(whole))
         at = next(t for t in reader.tensors if t.name == "blk.1.ffn_up.weight").data_offset
         self.gguf.write_bytes(whole[:at] + b"\x00\x7c" + whole[at + 2:])
@@ -338,6 +341,92 @@ class Models(Case):
             self.refused("m.gguf: GGUF files need the package gguf: pip install gguf")
         finally:
             sys.modules["gguf"] = saved
+
+
+class Parts(Case):
+    """Models of several files, as llama-gguf-split and the package gguf write them."""
+
+    def write_parts(self, family="Llama", most=8, kind="F32", extra=lambda writer: None, **more):
+        self.write(self.model(family, **more), family, kind, extra, split_max_tensors=most, small_first_shard=most == 9)
+        return sorted(self.at.glob("m-*.gguf"))
+
+    def test_as_one_file(self):
+        """Any of the parts gives the bytes that the whole file gives.  Tensors of one layer lie in two parts, those of the tokenizer in the first."""
+        def tokenizer(writer):
+            writer.add_tokenizer_model("gpt2")
+            writer.add_tokenizer_pre("gpt-2")
+            writer.add_token_list([chr(65 + i) for i in range(30)] + ["AB"])
+            writer.add_token_types([1] * 31)
+            writer.add_token_merges(["A B"])
+            writer.add_eos_token_id(9)
+        for family, kind, most, dtype, more in (
+                ("Llama", "F32", 8, None, {"rope_parameters": {"rope_theta": 1e4, **Models.ROPES[2]}}), ("Llama", "Q8_0", 9, None, {}),
+                ("Phi3", "Q4_0", 5, "Q8", {}), ("GPT2", "F16", 7, "F32", {})):
+            with self.subTest(family, kind=kind, most=most):
+                model = self.model(family, **more)
+                self.write(model, family, kind, tokenizer)
+                converting.convert(self.gguf, self.file, dtype=dtype)
+                self.gguf.unlink()
+                self.write(model, family, kind, tokenizer, split_max_tensors=most, small_first_shard=most == 9)
+                parts = sorted(self.at.glob("m-*.gguf"))
+                self.assertGreater(len(parts), 2)
+                for part in parts:
+                    converting.convert(part, self.at / "own", dtype=dtype)
+                    self.assertEqual((self.at / "own").read_bytes(), self.file.read_bytes(), part.name)
+                self.assertIn("attncl.tokenizer", files.load(self.file)[1])
+                for part in parts:
+                    part.unlink()
+
+    def test_refusals(self):
+        first, second, third = self.write_parts()
+        whole = {part: part.read_bytes() for part in (first, second, third)}
+
+        def swap(old, new, *parts):
+            for part in parts:
+                self.assertEqual(whole[part].count(old), 1)
+                part.write_bytes(whole[part].replace(old, new))
+
+        def other(**more):
+            """The second part, of another model."""
+            own = second.rename(self.at / "own")
+            self.write_parts(**more)
+            return own.replace(second)
+        count, total = (key.encode() + bytes(more) for key, more in (("split.count", (2, 0, 0, 0, 3)), ("split.tensors.count", (5, 0, 0, 0, 21))))
+        for words, harm in (
+                ("m-00003-of-00003.gguf is one of 3 parts of a model, which must lie in one directory; missing: m-00001-of-00003.gguf, m-00002-of-00003.gguf$",
+                 lambda: (first.unlink(), second.unlink())),
+                ("m-00002-of-00003.gguf is not a complete GGUF file", lambda: second.write_bytes(whole[second][:-100])),
+                ("m-00001-of-00003.gguf: split.no is 1, expected 0: it is no part of the same model as the others", lambda: first.write_bytes(whole[second])),
+                ("m-00002-of-00003.gguf: split.count is 4, expected 3: ", lambda: swap(count, count[:-1] + b"\4", second)),
+                ("m-00003-of-00003.gguf is one of 4 parts of a model: their names must end with -00001-of-00004.gguf and so on", lambda: swap(count, count[:-1] + b"\4", third)),
+                ("m-00002-of-00003.gguf: split.tensors.count is 25, expected 21: ", lambda: swap(total, total[:-1] + b"\x19", second)),
+                ("m-00001-of-00003.gguf: split.tensors.count is 25, but the 3 parts have 21 tensors", lambda: swap(total, total[:-1] + b"\x19", *whole)),
+                ("m-00002-of-00003.gguf: tensor blk.0.attn_k.weight is in m-00001-of-00003.gguf too",
+                 lambda: swap(b"blk.1.attn_k.weight", b"blk.0.attn_k.weight", second)),
+                ("m-00002-of-00003.gguf: general.architecture is 'qwen2', expected 'llama': ", lambda: self.foreign(second))):
+            with self.subTest(words):
+                for part, data in whole.items():
+                    part.write_bytes(data)
+                harm()
+                self.refused(words, third)
+
+    def foreign(self, path):
+        writer = gguf.GGUFWriter(path, "qwen2")
+        for key, value in (("no", 1), ("count", 3), ("tensors.count", 21)):
+            writer.add_uint32(f"split.{key}", value)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.close()
+
+    def test_names(self):
+        first, *_ = parts = self.write_parts()
+        for name in ("m.gguf", "m-00001-of-00000.gguf", "m-00004-of-00003.gguf", "m-00000-of-00003.gguf"):
+            (self.at / name).write_bytes(first.read_bytes())
+            self.refused(f"{name} is one of 3 parts of a model: their names must end with -00001-of-00003.gguf and so on", self.at / name)
+        kept = parts[1].read_bytes()
+        done = support.convert_alone(first, parts[1], status=1)
+        self.assertRegex(done.stderr, "m-00002-of-00003.gguf: the output would overwrite what is read")
+        self.assertEqual(parts[1].read_bytes(), kept)
 
 
 class Tokenizers(Case):

@@ -147,21 +147,22 @@ def convert(source: str | os.PathLike[str], path: str | os.PathLike[str], tokeni
     for matrices, as in attncl convert; None keeps their types.
     """
     where, text = pathlib.Path(source), None
-    if os.path.exists(path) and any(os.path.samefile(path, read) for read in (where.glob("*") if where.is_dir() else [where])):
-        refuse(f"{path}: the output would overwrite what is read")
     if not isinstance(tokenizer, bool):
         text = read_file(tokenizer)
     with contextlib.ExitStack() as stack:
         if where.is_dir():
-            opened = stack.enter_context(_open_directory(where))
+            opened, sources = stack.enter_context(_open_directory(where)), list(where.glob("*"))
             text = read_directory(where) if tokenizer is True else text
             more = directory_eos_metadata(opened.config["n_vocab"], where)
         else:
             from . import gguf_input
             file = gguf_input.File(where)
+            sources = file.paths
             opened = file.source()
             text = file.tokenizer() if tokenizer is True else text
             more = file.ends(opened.config["n_vocab"])
+        if os.path.exists(path) and any(os.path.samefile(path, read) for read in sources):
+            refuse(f"{path}: the output would overwrite what is read")
         tensors = _plan_tensors(opened, where, dtype)
         if text is not None:
             more["attncl.tokenizer"] = text

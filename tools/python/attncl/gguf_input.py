@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import pathlib
+import re
+import reprlib
 from collections.abc import Callable
 from typing import Any
 
@@ -31,37 +33,76 @@ _LAYERS_OF_27B = {"gemma2": 46, "gemma3_text": 62}
 _NORMAL, _UNKNOWN, _CONTROL, _USER, _BYTE = 1, 2, 3, 4, 6
 _OTHERWISE = "; --tokenizer FILE takes a tokenizer.json instead, --no-tokenizer none"
 _REQUIRED = object()
+_PART = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.gguf")
+
+
+def _value(reader: Any, key: str, default: Any = None) -> Any:
+    field = reader.get_field(key)
+    return default if field is None else field.contents()
 
 
 class File:
-    """A GGUF file; its tensors are read on demand."""
+    """A GGUF file, or all parts of a split one; its tensors are read on demand."""
 
     def __init__(self, path: pathlib.Path):
-        check_readable(path)
         try:
             import gguf
         except ImportError:
             refuse(f"{path}: GGUF files need the package gguf: pip install gguf")
-        self._gguf, self._path = gguf, path
-        try:
-            self._reader = gguf.GGUFReader(path)
-        except Exception as error:  # a damaged file may raise anything
-            refuse(f"{path} is no whole GGUF file: {type(error).__name__}: {error}")
-        if self._reader.byte_order != "I":
-            refuse(f"{path} is big-endian, expected little-endian")
+        self._gguf = gguf
+        parts = self._open_parts(path)
+        self.paths = list(parts)
+        self._path, self._reader = next(iter(parts.items()))
         self._arch = self._field("general.architecture")
         if self._arch not in _ARCHITECTURES:
-            refuse(f"{path}: general.architecture {self._arch!r} is none of {', '.join(_ARCHITECTURES)}")
-        if self._field("split.count", 1) > 1:
-            refuse(f"{path} is one of {self._field('split.count')} files: llama-gguf-split --merge makes one of them")
-        self._tensors = {tensor.name: tensor for tensor in self._reader.tensors}
+            refuse(f"{self._path}: general.architecture {self._arch!r} is none of {', '.join(_ARCHITECTURES)}")
+        self._tensors: dict[str, Any] = {}
+        self._path_of: dict[str, pathlib.Path] = {}
+        for part, reader in parts.items():
+            for tensor in reader.tensors:
+                if tensor.name in self._tensors:
+                    refuse(f"{part}: tensor {tensor.name} is in {self._path_of[tensor.name].name} too")
+                self._tensors[tensor.name], self._path_of[tensor.name] = tensor, part
+        n = self._field("split.tensors.count") if len(parts) > 1 else len(self._tensors)
+        if len(self._tensors) != n:
+            refuse(f"{self._path}: split.tensors.count is {n}, but the {len(parts)} parts have {len(self._tensors)} tensors")
         self._left = {key for key in self._reader.fields if key.startswith(self._arch + ".")}
 
+    def _open(self, path: pathlib.Path) -> Any:
+        check_readable(path)
+        try:
+            reader = self._gguf.GGUFReader(path)
+        except Exception as error:  # a damaged file may raise anything
+            refuse(f"{path} is not a complete GGUF file: {type(error).__name__}: {error}")
+        return reader if reader.byte_order == "I" else refuse(f"{path} is big-endian, expected little-endian")
+
+    def _open_parts(self, path: pathlib.Path) -> dict[pathlib.Path, Any]:
+        """Readers of all parts of the model of which `path` is any part.  Only the first has the model's keys."""
+        given = self._open(path)
+        n = _value(given, "split.count", 1)
+        if n in (0, 1):
+            return {path: given}
+        name = _PART.fullmatch(path.name)
+        if not name or int(name[3]) != n or not 1 <= int(name[2]) <= n:
+            refuse(f"{path} is one of {n} parts of a model: their names must end with -00001-of-{str(n):0>5}.gguf and so on")
+        paths = [path.with_name(f"{name[1]}-{i:05}-of-{name[3]}.gguf") for i in range(1, int(name[3]) + 1)]
+        missing = [part.name for part in paths if not part.exists()]
+        if missing:
+            refuse(f"{path} is one of {n} parts of a model, which must lie in one directory; missing: {some(missing)}")
+        parts = {part: given if part == path else self._open(part) for part in paths}
+        first = parts[paths[0]]
+        for i, (part, reader) in enumerate(parts.items()):
+            expected = {"split.no": i, "split.count": n, "split.tensors.count": _value(first, "split.tensors.count")}
+            if i:
+                expected |= {key: _value(first, key) for key in reader.fields if not key.startswith(("GGUF.", "split.", "general.alignment"))}
+            for key, want in expected.items():
+                if _value(reader, key) != want:
+                    refuse(f"{part}: {key} is {reprlib.repr(_value(reader, key))}, expected {reprlib.repr(want)}: it is no part of the same model as the others")
+        return parts
+
     def _field(self, key: str, default: Any = _REQUIRED) -> Any:
-        field = self._reader.get_field(key)
-        if field is not None:
-            return field.contents()
-        return refuse(f"{self._path} has no {key}") if default is _REQUIRED else default
+        value = _value(self._reader, key, default)
+        return refuse(f"{self._path} has no {key}") if value is _REQUIRED else value
 
     def _take(self, key: str, default: Any = _REQUIRED) -> Any:
         """The value of a key of the architecture."""
@@ -184,14 +225,15 @@ class File:
         if name not in _KEPT and name not in _AS_F16:
             refuse(f"tensor {tensor.name} is {name}, none of {', '.join((*_KEPT, *sorted(_AS_F16)))}")
         is_map = len(shape) == 2 and tensor.name != "position_embd.weight"
+        path = self._path_of[tensor.name]
         kind = "F16" if name in _AS_F16 else "F32" if name in ("Q8_0", "Q4_0") and not is_map else _KEPT[name]
 
         def read(cut: Cut | None) -> np.ndarray:
             element = np.dtype(DTYPES.get(name, np.uint8))
             n = tensor.n_bytes // element.itemsize
-            data = np.fromfile(self._path, element, n, offset=tensor.data_offset)
+            data = np.fromfile(path, element, n, offset=tensor.data_offset)
             if data.size != n:
-                refuse(f"{self._path}: tensor {tensor.name} has {data.nbytes} bytes, expected {tensor.n_bytes}")
+                refuse(f"{path}: tensor {tensor.name} has {data.nbytes} bytes, expected {tensor.n_bytes}")
             data = data.reshape(*shape[:-1], -1) if shape else data.reshape(())
             if name not in DTYPES and kind in DTYPES:
                 data = self._gguf.quants.dequantize(data, tensor.tensor_type).astype(DTYPES[kind])
