@@ -295,6 +295,26 @@ class Decoders(Case):
                 older = {**{k: v for k, v in new.items() if k not in gone}, **old}
                 self.assertEqual(plan(older)[0], plan(new)[0])
 
+    def test_shards(self):
+        """The files that the index names, which are all there; what else lies in the directory does not count."""
+        model = self.model("Llama")
+        directory = self.save(model)
+        support.convert_alone(directory, self.file)
+        whole = self.file.read_bytes()
+        (directory / "consolidated.safetensors").write_bytes(b"of another program")
+        support.convert_alone(directory, self.file)
+        (directory / "model.safetensors").unlink()
+        model.save_pretrained(directory, max_shard_size="8KB")
+        support.convert_alone(directory, self.file)
+        self.assertEqual(self.file.read_bytes(), whole)
+        shards = sorted(directory.glob("model-*.safetensors"))
+        self.assertGreater(len(shards), 1)
+        shards[1].unlink()
+        done = support.convert_alone(directory, self.at / "none", status=1)
+        self.assertRegex(done.stderr, "index.json names files that are missing: model-00002-of-.*.safetensors\n")
+        (directory / "model.safetensors.index.json").write_text("[]")
+        self.assertRegex(support.convert_alone(directory, self.at / "none", status=1).stderr, "index.json: no list of files: TypeError: ")
+
     def test_live_and_gradients(self):
         for family, more in (("Qwen3", {"head_dim": 10}), ("Gemma2", self.CAPS), ("Gemma3Text", {**self.CAPS, "attn_logit_softcapping": None})):
             with self.subTest(family):
@@ -327,12 +347,20 @@ class Decoders(Case):
                             ({"model_type": "gemma3_text", "attn_logit_softcapping": 3.0}, "attn_logit_softcapping is 3.0, expected None"),
                             ({"model_type": "qwen2", "layer_types": ["full_attention"]}, "layer_types has 1 entries, num_hidden_layers is 2"),
                             ({"model_type": "qwen2", "layer_types": ["full_attention", "chunked"]}, "layer_types has chunked, expected full_attention"),
-                            ({"pretraining_tp": 2}, "pretraining_tp is 2, expected 1")):
+                            ({"pretraining_tp": 2}, "pretraining_tp is 2, expected 1"),
+                            ({"num_attention_heads": 0}, "num_attention_heads is 0, expected a whole number from 1 to 2147483647"),
+                            ({"num_hidden_layers": 10 ** 12}, "num_hidden_layers is 1000000000000, expected a whole number from 1 to 9999"),
+                            ({"rope_parameters": [1]}, r"rope_parameters is \[1\], expected an object"),
+                            ({"model_type": "falcon"}, "model_type 'falcon' is none of gpt2, bert, bart, marian, llama, ")):
             (self.at / "d" / "config.json").write_text(json.dumps({**good, **more}))
             self.refused(words, self.at / "d")
         (self.at / "d" / "config.json").write_text(json.dumps(good))
         done = support.convert_alone(self.at / "d", self.at / "d" / "model.safetensors", status=1)
         self.assertRegex(done.stderr, "model.safetensors: the output would overwrite what is read")
+        self.model("GPTNeoX", num_attention_heads=3).save_pretrained(self.at / "d")
+        config = (self.at / "d" / "config.json").read_text()
+        (self.at / "d" / "config.json").write_text(config.replace('"num_attention_heads": 3', '"num_attention_heads": 5'))
+        self.refused(r"query_key_value.weight \[72, 24\] does not fit 5 heads", self.at / "d")
 
 
 class Checkpoints(Case):

@@ -51,7 +51,7 @@ def _open_directory(path: pathlib.Path) -> Iterator[Source]:
     config, moves = plan(values)
     tensors: dict[str, Stored] = {}
     with contextlib.ExitStack() as files:
-        for shard in sorted(path.glob("*.safetensors")) or refuse(f"{path} holds no *.safetensors"):
+        for shard in _list_shards(path):
             for name, stored in _list_shard(shard, files):
                 if name in tensors:
                     refuse(f"{shard}: tensor {name} is in another file too")
@@ -59,6 +59,19 @@ def _open_directory(path: pathlib.Path) -> Iterator[Source]:
         if values["model_type"] == "gpt2" and "transformer.wte.weight" not in tensors:  # published files lack the prefix
             moves = [(target, name.removeprefix("transformer."), cut) for target, name, cut in moves]
         yield Source(config, moves, tensors, lambda name: name.endswith(DERIVED) or (config["tie_generator"] and name == "lm_head.weight"))
+
+
+def _list_shards(path: pathlib.Path) -> list[pathlib.Path]:
+    """The files of a directory that transformers reads; others hold the tensors again, by other names."""
+    single, index = path / "model.safetensors", path / "model.safetensors.index.json"
+    if single.exists() or not index.exists():
+        return [single] if single.exists() else sorted(path.glob("*.safetensors")) or refuse(f"{path} holds no *.safetensors")
+    try:
+        names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        refuse(f"{index}: no list of files: {type(error).__name__}: {error}")
+    missing = [name for name in names if not (path / name).exists()]
+    return [path / name for name in names] if not missing else refuse(f"{index} names files that are missing: {some(missing)}")
 
 
 def _list_shard(path: pathlib.Path, files: contextlib.ExitStack) -> Iterator[tuple[str, Stored]]:
@@ -123,7 +136,10 @@ def _plan_tensors(source: Source, where: pathlib.Path, dtype: str | None) -> dic
         if stored.kind not in DTYPES and stored.kind not in QUANTISED:
             refuse(f"tensor {name} is {stored.kind}, which no weight can be")
         like = np.broadcast_to(np.zeros((), DTYPES.get(stored.kind, np.uint8)), stored.shape)  # of one element
-        result = like if cut is None else cut(like)
+        try:
+            result = like if cut is None else cut(like)
+        except ValueError as error:
+            refuse(f"tensor {name} {list(stored.shape)} does not fit {source.config['heads']} heads: {error}")
         entry = entries.pop(target, None)
         expected = "no such parameter" if entry is None else entry.shape
         if entry is None or str(list(result.shape)) != expected:

@@ -26,6 +26,22 @@ def refuse(words: str) -> NoReturn:
     raise ConversionError(words)
 
 
+_KINDS = {bool: "true or false", int: "a number", float: "a number", str: "a text", list: "a list", dict: "an object"}
+
+
+def _check_kind(name: str, value: Any, example: Any) -> Any:
+    kind = type(example)
+    if kind in _KINDS and not isinstance(value, (int, float) if kind in (int, float) else kind):
+        refuse(f"{name} is {value!r}, expected {_KINDS[kind]}")
+    return value
+
+
+def check_size(name: str, value: Any, most: int = 2 ** 31 - 1) -> int:
+    if type(value) is not int or not 1 <= value <= most:
+        refuse(f"{name} is {value!r}, expected a whole number from 1 to {most}")
+    return value
+
+
 # Keys of training, generation and the package, which do not change the logits.
 _HARMLESS = {
     "_name_or_path", "architectures", "auto_map", "bos_token_id", "chunk_size_feed_forward", "classifier_dropout", "dtype",
@@ -39,6 +55,7 @@ _ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_pytorch_t
                 "gelu_fast": "gelu_tanh", "relu": "relu", "tanh": "tanh", "sigmoid": "sigmoid"}
 # Endings of tensors that follow from config.json.
 DERIVED = ("rotary_emb.inv_freq", ".attention.bias", ".attention.masked_bias", ".attn.bias", ".attn.masked_bias")
+_MOST_LAYERS = 9999
 _REQUIRED = object()
 
 Cut = Callable[[np.ndarray], np.ndarray]
@@ -57,7 +74,10 @@ class Config:
         value = self._values.get(key)
         if value is None:
             value = default
-        return refuse(f"config.json has no {key}") if value is _REQUIRED else value
+        return refuse(f"config.json has no {key}") if value is _REQUIRED else _check_kind(f"config.json: {key}", value, default)
+
+    def take_size(self, key: str, default: Any = _REQUIRED, most: int = 2 ** 31 - 1) -> int:
+        return check_size(f"config.json: {key}", self.take(key, default), most)
 
     def expect(self, key: str, *allowed: Any, why: str) -> None:
         """Refuses a key with another value; it may be absent."""
@@ -74,7 +94,9 @@ def _rope(c: Config, head_dim: int) -> dict[str, Any]:
     """The keys of rotary positions, from config.json as transformers writes it now or wrote it up to version 4."""
     parameters, local = dict(c.take("rope_parameters", {})), {}
     if "full_attention" in parameters:  # Gemma 3 has parameters for each kind of layer
-        sliding, parameters = dict(parameters.pop("sliding_attention", None) or {}), {**parameters.pop("full_attention"), **parameters}
+        sliding, full = (dict(_check_kind(f"config.json: rope_parameters: {key}", parameters.pop(key, None) or {}, {}))
+                         for key in ("sliding_attention", "full_attention"))
+        parameters = {**full, **parameters}
         local = {"rope_local_theta": sliding.pop("rope_theta", 10000.0)}
         if sliding.pop("rope_type", "default") != "default" or sliding:
             refuse("config.json: rope_parameters: sliding_attention has more than rope_theta, and rope_type 'default' expected")
@@ -84,7 +106,7 @@ def _rope(c: Config, head_dim: int) -> dict[str, Any]:
     original = c.take("original_max_position_embeddings", None)
     kind = given.pop("rope_type", given.pop("type", "default"))
     given.pop("type", None)
-    share = given.pop("partial_rotary_factor", 1.0)
+    share = _check_kind("config.json: partial_rotary_factor", given.pop("partial_rotary_factor", 1.0), 1.0)
     keys = {"rope": True, "rope_theta": given.pop("rope_theta", 10000.0), "rope_width": int(head_dim * share), **local}
     if kind == "dynamic":  # changes nothing up to max_position_embeddings, the longest text
         given.pop("factor", None)
@@ -112,20 +134,20 @@ def _feed_forward_biases(c: Config) -> dict[str, bool]:
 
 
 def _activation(name: str) -> str:
-    return _ACTIVATIONS[name] if name in _ACTIVATIONS else refuse(f"config.json: activation {name!r} is none of {', '.join(_ACTIVATIONS)}")
+    return _ACTIVATIONS[name] if name in [*_ACTIVATIONS] else refuse(f"config.json: activation {name!r} is none of {', '.join(_ACTIVATIONS)}")
 
 
 def _common_config(c: Config, **more: Any) -> dict[str, Any]:
     """Sizes, feed-forward network and positions; norms are RMS norms unless `more` has layer_norm_eps."""
     if "layer_norm_eps" not in more:
         more["layer_norm_eps"] = c.take("rms_norm_eps")
-    width, heads = c.take("hidden_size"), c.take("num_attention_heads")
-    head_dim = c.take("head_dim", width // heads)
+    width, heads = c.take_size("hidden_size"), c.take_size("num_attention_heads")
+    head_dim = c.take_size("head_dim", width // heads)
     name = c.take("hidden_activation", None) or c.take("hidden_act", "silu")
     c.take("hidden_act", None)
     return {
-        "layer": "transformer", "n_vocab": c.take("vocab_size"), "d_model": width, "n_layers": c.take("num_hidden_layers"),
-        "heads": heads, "n_kv_heads": c.take("num_key_value_heads", heads), "head_dim": head_dim,
+        "layer": "transformer", "n_vocab": c.take_size("vocab_size"), "d_model": width, "n_layers": c.take_size("num_hidden_layers", most=_MOST_LAYERS),
+        "heads": heads, "n_kv_heads": c.take_size("num_key_value_heads", heads), "head_dim": head_dim,
         "d_ff": c.take("intermediate_size"), "activation": _activation(name), "is_gated": True, "norm": "rms",
         "norm_first": True, "final_norm": True, "pos": "no_pos", "max_len": c.take("max_position_embeddings"),
         "embed_scale": 1, "tie_generator": c.take("tie_word_embeddings", False), "generator_bias": False,
@@ -242,7 +264,7 @@ def _qwen3(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
 
 def _smollm3(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
     config = _common_config(c, **_attention_biases(c), **_feed_forward_biases(c))
-    interval, n = c.take("no_rope_layer_interval", 4), config["n_layers"]
+    interval, n = c.take_size("no_rope_layer_interval", 4), config["n_layers"]
     turned = [int(bool(flag)) for flag in _take_layer_list(c, "no_rope_layers", n, [(i + 1) % interval != 0 for i in range(n)])]
     if not all(turned):
         config["rope_layers"] = _shortest_period(turned)
@@ -261,9 +283,9 @@ def _gemma(c: Config, **more: Any) -> tuple[dict[str, Any], Iterator[Move]]:
 def _gemma_2_and_3(c: Config, period: int, **more: Any) -> tuple[dict[str, Any], Iterator[Move]]:
     """The last layer of each period attends to all positions."""
     config, _ = _gemma(c, **more)
-    period = c.take("sliding_window_pattern", c.take("_sliding_window_pattern", period))
+    period = c.take_size("sliding_window_pattern", c.take_size("_sliding_window_pattern", period))
     _set_window(c, config, lambda i: (i + 1) % period != 0)
-    config.update(post_norm=True, attention_scale=c.take("query_pre_attn_scalar", 256) ** -0.5)
+    config.update(post_norm=True, attention_scale=c.take_size("query_pre_attn_scalar", 256) ** -0.5)
     return config, _llama_moves(config, _plus_one)
 
 
@@ -337,9 +359,9 @@ def _gpt_neox(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
 
 def _gpt2(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
     c.expect("add_cross_attention", False, why="arch lm has no encoder to attend to")
-    width, heads, n = c.take("n_embd"), c.take("n_head"), c.take("n_layer")
+    width, heads, n = c.take_size("n_embd"), c.take_size("n_head"), c.take_size("n_layer", most=_MOST_LAYERS)
     config = {
-        "layer": "transformer", "n_vocab": c.take("vocab_size"), "d_model": width, "heads": heads, "n_layers": n,
+        "layer": "transformer", "n_vocab": c.take_size("vocab_size"), "d_model": width, "heads": heads, "n_layers": n,
         "d_ff": c.take("n_inner", None) or 4 * width, "activation": _activation(c.take("activation_function", "gelu_new")),
         "norm_first": True, "final_norm": True, "layer_norm_eps": c.take("layer_norm_epsilon", 1e-5), "pos": "learned_pos",
         "max_len": c.take("n_positions"), "embed_scale": 1, "tie_generator": c.take("tie_word_embeddings", True),
@@ -383,7 +405,7 @@ FAMILIES: dict[str, Family] = {"gpt2": _gpt2, "llama": _llama, "mistral": _mistr
 def plan(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[Move]]:
     """The configuration of a model file and the moves of its tensors, from the values of config.json."""
     kind = values.get("model_type")
-    if kind not in FAMILIES:
+    if kind not in [*FAMILIES]:
         refuse(f"config.json: model_type {kind!r} is none of {', '.join(FAMILIES)}")
     c = Config(values)
     config, moves = FAMILIES[kind](c)
@@ -398,4 +420,4 @@ def find_family(source: str | os.PathLike[str]) -> str | None:
     except (OSError, ValueError, AttributeError):
         return None
     # PyTorch reads a GPT-2 that has only pytorch_model.bin.
-    return kind if kind in FAMILIES and (kind != "gpt2" or any(pathlib.Path(source).glob("*.safetensors"))) else None
+    return kind if kind in [*FAMILIES] and (kind != "gpt2" or any(pathlib.Path(source).glob("*.safetensors"))) else None

@@ -141,7 +141,7 @@ def eos_metadata(n_vocab: int, *given: Any) -> dict[str, str]:
     """Metadata of the tokens that end a text, from the first eos_token_id that is not None: a number or a list.  Tokens outside the
     model's vocabulary, such as defaults of another family, are left out."""
     ids = next((one for one in given if one is not None), [])
-    found = [id for id in (ids if isinstance(ids, (list, tuple)) else [ids]) if 0 <= id < n_vocab]
+    found = [id for id in (ids if isinstance(ids, (list, tuple)) else [ids]) if isinstance(id, int) and 0 <= id < n_vocab]
     return {"attncl.eos": json.dumps(found)} if found else {}
 
 

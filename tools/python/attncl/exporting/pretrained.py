@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from ..decoders import plan
+from ..decoders import FAMILIES, plan
 from ..model import as_array
 from ..nn import as_tensor
 from .parameters import Conversion, activation_name, only, refuse, some
@@ -156,7 +156,7 @@ def from_checkpoint(state: dict[str, torch.Tensor], config: dict[str, Any]) -> t
     told = (kind for kind, (_, tensor) in OF_TYPE.items() if any(name.endswith(tensor) for name in state))
     kind = config.get("model_type") or next(told, None)
     if kind not in OF_TYPE:
-        refuse(f"config.json: model_type {kind!r} is none of {', '.join(OF_TYPE)}")
+        refuse(f"config.json: model_type {kind!r} is none of {', '.join(dict.fromkeys((*OF_TYPE, *FAMILIES)))}")
     cls = getattr(transformers, OF_TYPE[kind][0])
     settings = {key: value for key, value in config.items() if key not in ("architectures", "torch_dtype", "dtype")}
     with _quiet(transformers.utils.logging):
