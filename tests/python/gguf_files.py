@@ -315,23 +315,30 @@ class Models(Case):
     def test_damaged_files(self):
         self.write(self.model("Llama"), "Llama", "Q8_0")
         whole = self.gguf.read_bytes()
-        for n in (0, 3, 20, 100, 700, len(whole) // 2, len(whole) - 40):
+        for n in (4, 20, 100, 700, len(whole) // 2, len(whole) - 40):
             with self.subTest(bytes=n):
                 self.gguf.write_bytes(whole[:n])
                 self.refused("m.gguf is not a complete GGUF file: ")
-        self.gguf.write_bytes(whole.replace(b"GGUF", b"GGML", 1))
-        self.refused("m.gguf is not a complete GGUF file: ValueError: GGUF magic invalid")
+        for data, words in ((whole.replace(b"GGUF", b"GGML", 1), "m.gguf is not a GGUF file: it begins with b'GGML'"), (b"", "it begins with b''"),
+                            (b"version https://git-lfs.github.com/spec/v1", "m.gguf is a Git LFS pointer: get the file itself with git lfs pull")):
+            self.gguf.write_bytes(data)
+            self.refused(words)
         reader = gguf.GGUFReader(self._restored(whole))
         at = next(t for t in reader.tensors if t.name == "blk.1.ffn_up.weight").data_offset
         self.gguf.write_bytes(whole[:at] + b"\x00\x7c" + whole[at + 2:])
         self.refused("tensor blk.1.ffn_up.weight: a scale is not finite")
-        for more, words in (((self.at / "absent.gguf", self.file), "absent.gguf"), ((self.gguf, self.file, "--set", "a=1"), "settings: .*m.gguf tells all"),
+        for more, words in (((self.at / "absent.gguf", self.file), "attncl-convert: .*absent.gguf: No such file or directory\n"),
+                            ((self.at, self.file), "is a directory of GGUF files, give one of them: m.gguf"), ((self.gguf, self.file, "--set", "a=1"), "settings: .*m.gguf tells all"),
                             ((self.gguf, self.gguf), "m.gguf: the output would overwrite what is read")):
             self.assertRegex(support.convert_alone(*more, status=1).stderr, words)
 
     def _restored(self, whole):
         self.gguf.write_bytes(whole)
         return self.gguf
+
+    def test_other_names(self):
+        self.write(self.model("Llama"), "Llama")
+        support.convert_alone(self.gguf.rename(self.at / "sha256-00"), self.file)
 
     def test_without_the_package(self):
         self.write(self.model("Llama"), "Llama")
@@ -514,6 +521,14 @@ class Tokenizers(Case):
             writer.add_token_list([chr(97 + i) for i in range(31)])
             writer.add_token_types([1] * 31)
             writer.add_token_merges([])
+        def listed(name, values, more, writer):
+            vocabulary("llama", "default", writer)
+            getattr(writer, f"add_{name}")(values)
+            writer.add_bos_token_id(more)
+        for name, values, begin, words in (("token_scores", [0.0] * 30, 1, "tokenizer.ggml.scores has 30 entries, tokenizer.ggml.tokens has 31"),
+                                           ("token_scores", [0.0] * 31, 31, "tokenizer.ggml.bos_token_id is 31, tokenizer.ggml.tokens has 31 entries")):
+            self.write(model, "Llama", extra=functools.partial(listed, name, values, begin))
+            self.refused(words)
         for kind, pre, words in (("t5", "default", "tokenizer.ggml.model 't5' is none of gpt2, llama; --tokenizer FILE takes"),
                                  ("gpt2", "default", "tokenizer.ggml.pre 'default' is none of gpt-2, smollm, qwen2, llama-bpe; --tokenizer FILE")):
             self.write(model, "Llama", extra=functools.partial(vocabulary, kind, pre))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import ast
+import pathlib
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from . import converting, decoders
 from .c_api import AttnclError
+from .model import some
 
 EPILOG = """\
-SOURCE is a directory as the transformers package saves them, a *.gguf of llama.cpp, a *.safetensors state dict, or a file of
+SOURCE is a directory as the transformers package saves them, a *.gguf of llama.cpp or any part of one, a *.safetensors state dict, or a file of
 torch.save() with a module or a state dict.  A state dict needs --module, unless config.json lies beside it (GPT-2, BERT).
 
   attncl-convert encoder.pt encoder.safetensors --module TransformerEncoder --set nhead=4 --set activation=gelu
@@ -58,9 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-tokenizer", action="store_false", dest="tokenizer",
                         help="leave a directory's tokenizer.json out: the model takes token numbers")
     given = vars(parser.parse_args(arguments))
+    source = given["source"]
     given["settings"] = dict(given["settings"])
     try:
-        if decoders.find_family(given["source"]) or given["source"].endswith(".gguf"):
+        if _is_gguf(pathlib.Path(given["source"])) or decoders.find_family(given["source"]):
             _convert_without_torch(given)
         elif given.pop("dtype") or not isinstance(given["tokenizer"], bool):
             decoders.refuse(f"--dtype and --tokenizer are for directories and *.gguf of {', '.join(decoders.FAMILIES)}; "
@@ -68,9 +71,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             from .exporting import export
             export(given.pop("source"), given.pop("output"), **given)
-    except (ImportError, OSError, AttnclError, TypeError, decoders.ConversionError) as error:
+    except OSError as error:
+        return _failed(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error)
+    except (ImportError, AttnclError, decoders.ConversionError) as error:
         return _failed(error)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # of a damaged source
+        return _failed(f"{source}: {type(error).__name__}: {error}")
     return 0
+
+
+def _is_gguf(source: pathlib.Path) -> bool:
+    """Whether it is a GGUF file; those that other programs downloaded may lack the ending."""
+    if source.is_dir():
+        files = sorted(file.name for file in source.glob("*.gguf"))
+        if files and not any(source.glob("*.safetensors")) and not any(source.glob("*.bin")):
+            decoders.refuse(f"{source} is a directory of GGUF files, give one of them: {some(files)}")
+        return False
+    if source.suffix == ".gguf" or not source.is_file():
+        return source.suffix == ".gguf"
+    with source.open("rb") as file:
+        return file.read(4) == b"GGUF"
 
 
 def _convert_without_torch(given: dict[str, Any]) -> None:
@@ -83,7 +103,7 @@ def _convert_without_torch(given: dict[str, Any]) -> None:
           f"{config['max_len']} tokens, not compared")
 
 
-def _failed(error: BaseException) -> int:
+def _failed(error: BaseException | str) -> int:
     print("attncl-convert:", " ".join(str(error).split()), file=sys.stderr)
     return 1
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from . import tokenizer
-from .c_api import DTYPES, check_readable
+from .c_api import DTYPES
 from .converting import Source, Stored
-from .decoders import Cut, plan, refuse, rows
+from .decoders import Cut, check_size, plan, refuse, rows
 from .model import some
 
 # By architecture: the model_type, and the activation, which a file does not contain.
@@ -69,7 +69,12 @@ class File:
         self._left = {key for key in self._reader.fields if key.startswith(self._arch + ".")}
 
     def _open(self, path: pathlib.Path) -> Any:
-        check_readable(path)
+        with open(path, "rb") as file:
+            first = file.read(32)
+        if first.startswith(b"version https://git-lfs"):
+            refuse(f"{path} is a Git LFS pointer: get the file itself with git lfs pull")
+        if not first.startswith(b"GGUF"):
+            refuse(f"{path} is not a GGUF file: it begins with {first[:4]!r}")
         try:
             reader = self._gguf.GGUFReader(path)
         except Exception as error:  # a damaged file may raise anything
@@ -156,7 +161,8 @@ class File:
         return {"vocab_size": int(self._tensors["token_embd.weight"].shape[-1]), "tie_word_embeddings": "output.weight" not in self._tensors}
 
     def _decoder(self, kind: str, activation: str) -> dict[str, Any]:
-        width, heads, n = self._take("embedding_length"), self._take_one("attention.head_count"), self._take("block_count")
+        width, n = check_size(f"{self._arch}.embedding_length", self._take("embedding_length")), self._take("block_count")
+        heads = check_size(f"{self._arch}.attention.head_count", self._take_one("attention.head_count"))
         head_dim = self._take("attention.key_length", width // heads)
         for key in ("attention.value_length", "attention.key_length_swa", "attention.value_length_swa"):
             self._expect(key, head_dim)
@@ -254,7 +260,7 @@ class File:
         if model not in ("gpt2", "llama"):
             refuse(f"{self._path}: tokenizer.ggml.model {model!r} is none of gpt2, llama{_OTHERWISE}")
         tokens = self._field("tokenizer.ggml.tokens")
-        types = self._field("tokenizer.ggml.token_type", [_NORMAL] * len(tokens))
+        types = self._token_list("token_type", len(tokens), [_NORMAL] * len(tokens))
         vocab = {token: i for i, (token, kind) in enumerate(zip(tokens, types)) if not (kind == 5 and token.startswith("[PAD"))}
         added = [{"id": i, "content": token, "special": kind != _USER, "normalized": False}
                  for i, (token, kind) in enumerate(zip(tokens, types)) if kind in (_CONTROL, _USER, _UNKNOWN)]
@@ -263,10 +269,16 @@ class File:
             refuse(f"{self._path}: tokenizer.ggml.add_eos_token: tokens after a text cannot be expressed{_OTHERWISE}")
         if self._field("tokenizer.ggml.add_bos_token", model == "llama" or self._field("tokenizer.ggml.pre", None) in tokenizer.BEGINNING):
             id = self._field("tokenizer.ggml.bos_token_id")
+            if not 0 <= id < len(tokens):
+                refuse(f"{self._path}: tokenizer.ggml.bos_token_id is {id}, tokenizer.ggml.tokens has {len(tokens)} entries")
             begin, text = {"SpecialToken": {"id": tokens[id], "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
             values["post_processor"] = {"type": "TemplateProcessing", "single": [begin, text], "pair": [begin, text, {"Sequence": {"id": "B", "type_id": 0}}],
                                         "special_tokens": {tokens[id]: {"id": tokens[id], "ids": [id], "tokens": [tokens[id]]}}}
         return tokenizer.compact_json(values)
+
+    def _token_list(self, name: str, n: int, default: Any = _REQUIRED) -> list[Any]:
+        values = self._field(f"tokenizer.ggml.{name}", default)
+        return values if len(values) == n else refuse(f"{self._path}: tokenizer.ggml.{name} has {len(values)} entries, tokenizer.ggml.tokens has {n}")
 
     def _byte_level(self, vocab: dict[str, int], added: list[dict[str, Any]]) -> dict[str, Any]:
         kind = self._field("tokenizer.ggml.pre", None)
@@ -275,7 +287,7 @@ class File:
         return tokenizer.byte_level_json(vocab, self._field("tokenizer.ggml.merges"), added, kind)
 
     def _pieces(self, vocab: dict[str, int], types: list[int], added: list[dict[str, Any]]) -> dict[str, Any]:
-        scores = self._field("tokenizer.ggml.scores")
+        scores = self._token_list("scores", len(types))
         unknown = next((one["content"] for one in added if types[one["id"]] == _UNKNOWN), None)
         return tokenizer.pieces_json({token: i for token, i in vocab.items() if types[i] == _NORMAL}, scores, vocab, added, unknown,
                                    self._field("tokenizer.ggml.add_space_prefix", True))
