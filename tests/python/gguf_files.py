@@ -323,6 +323,9 @@ class Models(Case):
                             (b"version https://git-lfs.github.com/spec/v1", "m.gguf is a Git LFS pointer: get the file itself with git lfs pull")):
             self.gguf.write_bytes(data)
             self.refused(words)
+        heads = b"llama.attention.head_count\4\0\0\0"
+        self.gguf.write_bytes(whole.replace(heads + b"\4", heads + b"\6", 1))
+        self.refused(r"tensor blk.0.attn_q.weight \[64, 64\] does not fit 6 heads: ")
         reader = gguf.GGUFReader(self._restored(whole))
         at = next(t for t in reader.tensors if t.name == "blk.1.ffn_up.weight").data_offset
         self.gguf.write_bytes(whole[:at] + b"\x00\x7c" + whole[at + 2:])

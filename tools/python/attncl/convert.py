@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     source = given["source"]
     given["settings"] = dict(given["settings"])
     try:
-        if _is_gguf(pathlib.Path(given["source"])) or decoders.find_family(given["source"]):
+        if _is_gguf(pathlib.Path(source)) or decoders.find_family(source):
             _convert_without_torch(given)
         elif given.pop("dtype") or not isinstance(given["tokenizer"], bool):
             decoders.refuse(f"--dtype and --tokenizer are for directories and *.gguf of {', '.join(decoders.FAMILIES)}; "
