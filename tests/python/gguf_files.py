@@ -294,6 +294,8 @@ class Models(Case):
         model = self.model("Llama")
         for words, more in ((r"llama.attention.clamp_kqv: not known for llama", {"extra": lambda w: w.add_clamp_kqv(1.0)}),
                             ("llama.expert_count is 4, expected 0", {"extra": lambda w: w.add_expert_count(4)}),
+                            ("rope_factors_long.weight: rotary positions of type longrope cannot be expressed",
+                             {"extra": lambda w: w.add_tensor("rope_factors_long.weight", np.ones(8, np.float32))}),
                             ("llama.rope.scaling.type 'longrope' is none of none, linear, yarn",
                              {"extra": lambda w: w.add_rope_scaling_type(gguf.RopeScalingType.LONGROPE)}),
                             ("tensor blk.1.ffn_down.weight is TQ2_0, none of F32, F16, BF16, Q8_0, Q4_0, ", {"kind": lambda n: "TQ2_0" if n == "blk.1.ffn_down.weight" else "F32"}),
