@@ -65,7 +65,7 @@ int tool_no_device(void)
 
     TOOL_TRY(tool_status(attncl_context_create(NULL, &ctx)));
     (void)attncl_context_destroy(ctx);
-    return tool_error("a device has come up only now; try again");
+    return tool_error("a device has appeared only now; run the command again");
 }
 
 // The library's errors are printed as warnings: the command goes on, or reports the failure itself.

@@ -98,7 +98,7 @@ static int read_data(const struct session *s, struct data *data)
     }
     const attncl_array *x = data->arrays[2], *y = data->arrays[3];
     if (x && y && (y->rank != 1 || x->rank != 1 || x->dim[0] != y->dim[0]))
-        return tool_error("y_val, the true curve, has not the shape of x_val");
+        return tool_error("input y_val, the true curve, must be [n] as x_val is");
     return TOOL_OK;
 }
 

@@ -67,8 +67,8 @@ static int take_index(const char *text, attncl_array *a)
         if (a->rank == 0)
             return tool_error("--index %s: %s has fewer axes", text, a->name);
         if (i < 0 || i >= a->dim[0])
-            return tool_error("--index %s: %lld is not in an axis of %lld of %s", text, i,
-                              (long long)a->dim[0], a->name);
+            return tool_error("--index %s: %lld is not in 0 to %lld, an axis of %s", text, i,
+                              (long long)a->dim[0] - 1, a->name);
         a->bytes /= (size_t)a->dim[0];
         a->data = (const char *)a->data + (size_t)i * a->bytes;
         memmove(a->dim, a->dim + 1, (size_t)--a->rank * sizeof a->dim[0]);
@@ -110,12 +110,12 @@ static int draw_array(const struct array_request *r, attncl_array *a)
              r->index ? r->index : "");
     TOOL_TRY(take_index(r->index, a));
     if (a->rank < 1 || a->rank > 4)
-        return tool_error("%s has %d axes, a picture one to four; --index chooses of the first",
+        return tool_error("%s has %d axes, expected 1 to 4; --index I,J... picks from the first",
                           a->name, a->rank);
     for (int i = 0; i < a->rank; i++)
         extent[4 - a->rank + i] = a->dim[i];
     if (extent[0] > MAX_PANELS || extent[1] > MAX_PANELS)
-        return tool_error("%s has %lld x %lld matrices, at most %d x %d are drawn; --index chooses",
+        return tool_error("%s has %lld x %lld matrices, at most %d x %d fit; --index picks some",
                           a->name, (long long)extent[0], (long long)extent[1], MAX_PANELS,
                           MAX_PANELS);
     if (a->bytes == 0)

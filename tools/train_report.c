@@ -132,7 +132,7 @@ int train_check_prompt(attncl_model *model, const char *prompt)
     if (status == TOOL_OK)
         status = read_prompt(&s, prompt);
     if (status == TOOL_OK && s.n_tokens == 0)
-        status = tool_error("--prompt: has no character");
+        status = tool_error("--prompt is empty");
     free(s.tokens);
     vocabulary_close(&s.vocabulary);
     return status;

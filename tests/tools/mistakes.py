@@ -179,7 +179,7 @@ MISTAKES = [
         ("linear: no valid JSON: line 1: ", ("train", "linear", "--data", "text", "--out", "out")),
         ("--prompt: character 'Z' (U+005A) at byte 1 is not in the model's vocabulary",
          ("train", "train.json", "--data", "long_text", "--out", "out", "--prompt", "TZ")),
-        ("--prompt: has no character", ("train", "train.json", "--data", "long_text", "--out", "out", "--prompt", "")),
+        ("--prompt is empty", ("train", "train.json", "--data", "long_text", "--out", "out", "--prompt", "")),
     )],
     *[(2, words, {}, command) for words, command in (
         ("inspect: --symbols is for --arch, not for a file", ("inspect", "linear", "--symbols")),

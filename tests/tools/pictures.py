@@ -157,7 +157,7 @@ def plots(c):
     for name in ("kernels.svg", "widths.svg"):
         c.check(len(blocks(c.at("published/" + name), "panel")) == 4 and len(blocks(c.at("published/" + name), "curve")) == 12, name)
     write(c.at("in"), {**given, "y_val": ("F32", (1,), [0.0])})
-    c.refused("y_val, the true curve, has not the shape of x_val", "plot", model, c.at("in"), c.at("no.png"))
+    c.refused("input y_val, the true curve, must be [n] as x_val is", "plot", model, c.at("in"), c.at("no.png"))
     c.refused("--vary is for arch attention_pooling", "plot", c.at("m"), c.at("table"), c.at("no.png"), "--vary", "sigma=1")
 
 
@@ -196,9 +196,9 @@ def arrays(c):
 
     for words, name, *more in (
             ("--array is missing, one of none, x, y", "a"), ("no array z; there are none, x, y", "a", "--array", "z"),
-            ("none has no element", "a", "--array", "none"), ("2 is not in an axis of 2 of x", "a", "--array", "x", "--index", "0,2"),
+            ("none has no element", "a", "--array", "none"), ("2 is not in 0 to 1, an axis of x", "a", "--array", "x", "--index", "0,2"),
             ("'0;1' is not of the form I,J", "a", "--array", "x", "--index", "0;1"), ("has fewer axes", "a", "--array", "y", "--index", "0,0"),
-            ("y has 0 axes, a picture one to four", "a", "--array", "y", "--index", "0")):
+            ("y has 0 axes, expected 1 to 4; --index", "a", "--array", "y", "--index", "0")):
         c.refused(words, "plot", c.at(name), c.at("no.png"), *more)
     save_npy(c.at("bad.npy"), "<f4", (9, 1, 1), bytes(36))
     c.refused("has 1 x 9 matrices, at most 8 x 8", "plot", c.at("bad.npy"), c.at("no.png"))

@@ -30,7 +30,7 @@ _KEPT = {"F32": "F32", "F16": "F16", "BF16": "BF16", "Q8_0": "Q8", "Q4_0": "Q4"}
 # Types of llama.cpp whose values Q8 and Q4 cannot hold; they become F16.
 _AS_F16 = {"Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"}
 _LAYERS_OF_27B = {"gemma2": 46, "gemma3_text": 62}
-_NORMAL, _UNKNOWN, _CONTROL, _USER, _BYTE = 1, 2, 3, 4, 6
+_NORMAL, _UNKNOWN, _CONTROL, _USER = 1, 2, 3, 4
 _OTHERWISE = "; --tokenizer FILE takes a tokenizer.json instead, --no-tokenizer none"
 _REQUIRED = object()
 _PART = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.gguf")
