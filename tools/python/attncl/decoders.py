@@ -285,7 +285,7 @@ def _gemma_2_and_3(c: Config, period: int, **more: Any) -> tuple[dict[str, Any],
     config, _ = _gemma(c, **more)
     period = c.take_size("sliding_window_pattern", c.take_size("_sliding_window_pattern", period))
     _set_window(c, config, lambda i: (i + 1) % period != 0)
-    config.update(post_norm=True, attention_scale=c.take_size("query_pre_attn_scalar", 256) ** -0.5)
+    config.update(post_norm=True, attention_scale=c.take("query_pre_attn_scalar", 256) ** -0.5)
     return config, _llama_moves(config, _plus_one)
 
 
