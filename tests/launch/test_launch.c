@@ -242,9 +242,10 @@ TEST(what_takes_long_is_flushed_in_parts)
 TEST(a_gpu_counts_work_items_with_ints)
 {
     const struct kspec spec = probe();
-    struct device_caps caps = *launcher.caps;
+    static struct device_caps caps; // the launcher keeps it
     const struct arg args[] = {arg_mem((struct span){&src})};
 
+    caps = *launcher.caps;
     caps.is_gpu = true;
     launcher.caps = &caps;
     for (int axis = 0; axis < 3; ++axis) {
