@@ -117,6 +117,10 @@ static attncl_status start(struct server *s, int slot, struct text *t)
         }
     attncl_status status = from == slot ? attncl_decoder_slot_truncate(s->decoder, slot, n)
                                         : attncl_decoder_slot_copy(s->decoder, slot, from, n);
+    if (status == ATTNCL_ERR_ARGUMENT) { // layers with a window have lost what is behind n tokens
+        n = 0;
+        status = attncl_decoder_slot_truncate(s->decoder, slot, n);
+    }
     if (status == ATTNCL_OK)
         status = attncl_decoder_slot_prefill(s->decoder, slot, t->n - n, t->tokens + n, s->logits);
     if (status == ATTNCL_OK)

@@ -17,6 +17,7 @@
 //   FLOAT4     rows are whole, aligned vectors of four         0, 1
 //   STORES     this position's key and value are stored first  0, 1
 //   SLOTS      with STORES: a position for each batch entry    0, 1
+//   RING       with STORES: position t is in row t mod limit, and all rows are read; without SLOPES   0, 1
 //   PLACES     relative positions: none, joint, split          0, 1, 2
 //   SLOPES     slopes times distances are added to scores      0, 1
 //   CACHE_TYPE as in stored.clh; 3: rows in 8 bits             0, 1, 2, 3
@@ -29,8 +30,8 @@
 #if !defined LS || !defined FLOAT4 || !defined STORES || !defined SLOTS || !defined PLACES
 #error "LS, FLOAT4, STORES, SLOTS and PLACES must be defined"
 #endif
-#if !defined CACHE_TYPE || !defined SLOPES
-#error "CACHE_TYPE and SLOPES must be defined"
+#if !defined CACHE_TYPE || !defined SLOPES || !defined RING
+#error "CACHE_TYPE, SLOPES and RING must be defined"
 #endif
 
 #define KEY_LANES    (LS < 8 ? LS : 8) // work-items that share a key
@@ -144,6 +145,11 @@ KERNEL void attention_split_gpu_fwd(
     const int count = COUNT_KEYS(position, b, limit);
     const int hidden = max(0, count - span), per_part = keys_of_part(count - hidden, n_parts);
     const int first = hidden + part * per_part, end = min(first + per_part, count);
+#if RING
+    const int t = max(position[SLOTS ? b : 0], SLOTS ? -1 : 0);
+#else
+    const int t = count - 1;
+#endif
     const long head = (long)h * width, kv_head = (long)kv_h * width;
     const long place_step = (long)n_heads * width;
 
@@ -160,11 +166,11 @@ KERNEL void attention_split_gpu_fwd(
     values = (__global void *)stored_at(values, value_start + b * value_batch + kv_h * value_head,
                                         CACHE_TYPE);
 #if STORES
-    if (first < end && end == count) {
-        const long key = (count - 1) * key_memory, value = (count - 1) * value_memory;
+    const int written = RING ? t % limit : t;
+    if (first <= written && written < end) {
+        const long key = written * key_memory, value = written * value_memory;
         load_head(k + k_start + b * k_stride + kv_head, width, query);
-        prepare_head(query, width, HEAD_NORM & 2, key_norm, eps, table, n_positions, count - 1,
-                     pairs, e);
+        prepare_head(query, width, HEAD_NORM & 2, key_norm, eps, table, n_positions, t, pairs, e);
         store_head(query, width, keys, key, scale_at);
         HEAD_BARRIER();
         load_head(v + v_start + b * v_stride + kv_head, width, query);
@@ -172,8 +178,8 @@ KERNEL void attention_split_gpu_fwd(
     }
 #endif
     load_head(q + q_start + b * q_stride + head, width, query + width);
-    prepare_head(query + width, width, HEAD_NORM & 1, query_norm, eps, table, n_positions,
-                 count - 1, pairs, e);
+    prepare_head(query + width, width, HEAD_NORM & 1, query_norm, eps, table, n_positions, t, pairs,
+                 e);
 #if PLACES
     for (int c = lid; c < width; c += LS) {
         query[c] = query[width + c];

@@ -9,6 +9,7 @@
 //   Numerics  float, online softmax; the position is clamped to the caches
 //
 //   Macro       Meaning                                                                            Values
+//   RING        position t is in row t mod limit, and all rows are read; without SLOPES            0 | 1
 //   SLOTS       a position for each batch entry, where a negative one stores nothing, gives zeros  0 | 1
 //   SLOPES      slopes times distances are added to scores                                         0 | 1
 //   CACHE_TYPE  as in stored.clh; 3: rows in 8 bits                                                0 | 1 | 2 | 3
@@ -18,8 +19,8 @@
 #include "attention/head_row.clh"
 #include "common/softcap.clh"
 
-#if !defined CACHE_TYPE || !defined SLOTS || !defined SLOPES
-#error "CACHE_TYPE, SLOTS and SLOPES must be defined"
+#if !defined CACHE_TYPE || !defined SLOTS || !defined SLOPES || !defined RING
+#error "CACHE_TYPE, SLOTS, SLOPES and RING must be defined"
 #endif
 
 // The query with the key that begins at element `at` of the cache.
@@ -55,7 +56,8 @@ KERNEL void attention_step_cpu_fwd(__global const float *restrict q, long q_star
 {
     SOFTMAX_LOCALS;
     const int head = (int)get_group_id(0) * at_once, b = head / n_heads, h = head - b * n_heads;
-    const int t = clamp(position[SLOTS ? b : 0], SLOTS ? -1 : 0, limit - 1);
+    const int p = clamp(position[SLOTS ? b : 0], SLOTS ? -1 : 0, RING ? INT_MAX : limit - 1);
+    const int t = RING ? min(p, limit - 1) : p, written = RING ? p % limit : p;
     const int pitch = (width + VW - 1) / VW * VW;
     const long kv_h = h / kv_group;
 #if CACHE_TYPE == STORED_Q8
@@ -72,10 +74,10 @@ KERNEL void attention_step_cpu_fwd(__global const float *restrict q, long q_star
 
     if (t >= 0) {
         load_head(k + k_start + b * k_stride + kv_h * width, width, fresh);
-        prepare_head(fresh, width, HEAD_NORM & 2, key_norm, eps, table, n_positions, t, pairs, tmp);
-        store_head(fresh, width, keys, t * row + at, scale_at - at);
+        prepare_head(fresh, width, HEAD_NORM & 2, key_norm, eps, table, n_positions, p, pairs, tmp);
+        store_head(fresh, width, keys, written * row + at, scale_at - at);
         load_head(v + v_start + b * v_stride + kv_h * width, width, fresh);
-        store_head(fresh, width, values, t * row + at, scale_at - at);
+        store_head(fresh, width, values, written * row + at, scale_at - at);
     }
 #if CACHE_TYPE != STORED_FLOAT
     mem_fence(CLK_GLOBAL_MEM_FENCE); // they are read as another type
@@ -83,7 +85,7 @@ KERNEL void attention_step_cpu_fwd(__global const float *restrict q, long q_star
     for (int o = 0; o < at_once; ++o) {
         __local float *const head_query = query + o * pitch;
         load_head(q + q_start + b * q_stride + (long)(h + o) * width, width, head_query);
-        prepare_head(head_query, width, HEAD_NORM & 1, query_norm, eps, table, n_positions, t,
+        prepare_head(head_query, width, HEAD_NORM & 1, query_norm, eps, table, n_positions, p,
                      pairs, tmp);
         r[o] = online_softmax_start(width, sums + o * pitch);
     }

@@ -19,13 +19,14 @@
 //   VW     vector width, a divisor of a head's width  4 | 8 | 16
 //   SLOTS  a position for each row                    0 | 1
 //   SLOPES slopes times distances are added to scores 0 | 1
+//   RING   position t is in row t mod limit, and all rows are read; without SLOPES   0 | 1
 
 #include "common/attention_row.clh"
 #include "common/softcap.clh"
 #include "fused/channel_block.clh"
 
-#if !defined CACHE_TYPE || !defined SLOTS || !defined SLOPES
-#error "CACHE_TYPE, SLOTS and SLOPES must be defined"
+#if !defined CACHE_TYPE || !defined SLOTS || !defined SLOPES || !defined RING
+#error "CACHE_TYPE, SLOTS, SLOPES and RING must be defined"
 #endif
 
 #if CACHE_TYPE == STORED_FLOAT
@@ -120,8 +121,9 @@ KERNEL void fused_step_cpu_attention(QKV_PARAMS, int head, int kv_group, int lim
         if (t < 0)
             continue;
 #endif
+        const int written = RING ? max(position[SLOTS ? i : 0], 0) % limit : t;
         for (int c = 0; c < kv_width; c += VW) {
-            const long at = t * row + (long)i * kv_channels + kv_first + c;
+            const long at = written * row + (long)i * kv_channels + kv_first + c;
             store_stored(VLOAD(k + i * kv_block_width + c), keys, at, CACHE_TYPE);
             store_stored(VLOAD(v + i * kv_block_width + c), values, at, CACHE_TYPE);
         }

@@ -12,6 +12,9 @@
  * The scores of a slot depend on its own tokens alone, not on those of others.  The first prompt takes the memory of one
  * slot more.
  *
+ * Layers with a window keep a slot's last `window` tokens.  So a slot that has taken more than that since it was empty
+ * can give up its last token, or all tokens, and no other number: keep a common beginning in a slot of its own.
+ *
  * Threads: one at a time per model and its decoders.
  */
 #ifndef ATTNCL_SLOTS_H
@@ -42,7 +45,7 @@ ATTNCL_API attncl_status attncl_decoder_slot_prefill(attncl_decoder *decoder, in
 /**
  * Slot `to` drops its text and takes the first n tokens of slot `from`, whose keys and values are copied on the
  * device: texts with the same beginning compute it once.
- * @param n  at most the position of `from`
+ * @param n  at most the position of `from`; with a window, what `from` has kept
  * Errors: ERR_STATE, ERR_ARGUMENT, ERR_OPENCL.  After ERR_OPENCL, attncl_decoder_reset() is needed.
  */
 ATTNCL_API attncl_status attncl_decoder_slot_copy(attncl_decoder *decoder, int64_t to, int64_t from,
@@ -50,7 +53,7 @@ ATTNCL_API attncl_status attncl_decoder_slot_copy(attncl_decoder *decoder, int64
 
 /**
  * A slot keeps the first n of its tokens.  0: it is empty.  Takes no time on the device.
- * @param n  at most the slot's position
+ * @param n  at most the slot's position; with a window, what the slot has kept
  * Errors: ERR_ARGUMENT.
  */
 ATTNCL_API attncl_status attncl_decoder_slot_truncate(attncl_decoder *decoder, int64_t slot,

@@ -111,11 +111,13 @@ attncl_status attncl__graph_copy_rows(attncl_graph *source, int64_t from, attncl
     assert(p->n_states == q->n_states);
     for (int i = 0; i < q->n_states && n > 0; ++i) {
         const struct state *s = &p->states[i], *t = &q->states[i];
-        const struct buffer_rows rows = get_entry_rows(s, from, first),
-                                 rows_ret = get_entry_rows(t, to, first);
+        const bool wraps = first + n > s->desc.dim[0]; // a ring, which is copied whole
+        const int64_t row = wraps ? 0 : first, n_rows = wraps ? s->desc.dim[0] : n;
+        const struct buffer_rows rows = get_entry_rows(s, from, row),
+                                 rows_ret = get_entry_rows(t, to, row);
         assert(strcmp(s->name, t->name) == 0 && s->desc.dim[2] == t->desc.dim[2]);
         TRY(attncl__buffer_copy_rows(q->ctx, &rows, &rows_ret, rows.pitch / (size_t)s->desc.dim[1],
-                                     (size_t)n));
+                                     (size_t)n_rows));
     }
     return ATTNCL_OK;
 }

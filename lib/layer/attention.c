@@ -207,14 +207,21 @@ attncl_value attncl_multi_head_attention(attncl_graph *g, const attncl_attention
     return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, in.residual);
 }
 
-// Creates the caches of keys and values [B, K] of all positions so far.
+// Rows of the caches.  Fewer than positions are a ring: position t in row t mod window.
+static int64_t count_rows(const struct cache_desc *cache)
+{
+    const int64_t window = attncl__given(cache->desc->slopes) ? 0 : cache->desc->window;
+    return window > 0 && window < cache->limit ? window : cache->limit;
+}
+
+// Creates the caches of keys and values [B, K].
 static void make_caches(attncl_graph *g, const struct cache_desc *cache, int64_t n_batch,
                         int64_t n_channels, int64_t width, attncl_value caches_ret[2])
 {
     const attncl_dtype dtype = cache->dtype == ATTNCL_Q8 ? ATTNCL_U8 : cache->dtype;
     const int64_t row =
         width > 0 ? attncl__cache_row(dtype, n_channels, n_channels / width) : n_channels;
-    const int64_t dim[3] = {cache->limit, n_batch, row};
+    const int64_t dim[3] = {count_rows(cache), n_batch, row};
     caches_ret[0] = attncl_graph_state(g, "keys", dtype, 3, dim);
     caches_ret[1] = attncl_graph_state(g, "values", dtype, 3, dim);
 }
@@ -232,10 +239,11 @@ static attncl_value attend_step(attncl_graph *g, const attncl_mha_params *p, int
     const struct attention_step_fwd_params params = {
         .scale = choose_scale(cache->desc, d.dim[1] / n_heads),
         .n_heads = (int32_t)n_heads,
-        .window = cache->desc->window < cache->limit ? (int32_t)cache->desc->window : 0,
+        .window = cache->desc->window < count_rows(cache) ? (int32_t)cache->desc->window : 0,
         .softcap = cache->desc->softcap,
         .half = cache->desc->rotary_pairs == ATTNCL_ROTARY_HALVES,
         .eps = norm_eps(cache->desc),
+        .ring = count_rows(cache) < cache->limit,
     };
     attncl_value caches[2];
     make_caches(g, cache, d.dim[0], key.dim[1], d.dim[1] / n_heads, caches);
@@ -246,10 +254,10 @@ static attncl_value attend_step(attncl_graph *g, const attncl_mha_params *p, int
 }
 
 // Stores rows of keys and values in the caches, prepared as by the step.  in becomes all rows so far, as they are
-// stored, and the prepared queries.
-static void store_rows(attncl_graph *g, const attncl_mha_params *p, const struct cache_desc *cache,
-                       int64_t width, attncl_value position, const attncl_value caches[2],
-                       attncl_attention_inputs *in)
+// stored, or of a ring's, and the prepared queries.  Returns the first query's position among them.
+static attncl_value store_rows(attncl_graph *g, const attncl_mha_params *p,
+                               const struct cache_desc *cache, int64_t width, attncl_value position,
+                               const attncl_value caches[2], attncl_attention_inputs *in)
 {
     const attncl_value rotary = cache->desc->rotary, none = ATTNCL_NONE_VALUE;
     const struct attention_append_fwd_params params = {
@@ -258,21 +266,21 @@ static void store_rows(attncl_graph *g, const attncl_mha_params *p, const struct
         .eps = norm_eps(cache->desc),
     };
     const bool prepares = attncl__given(rotary) || attncl__given(p->query_norm);
-    const bool is_float = cache->dtype == ATTNCL_F32, is_behind = attncl__given(position);
-    struct tensor_desc d;
-    if (!attncl__layer_shape(g, in->key, "key", &d))
-        return;
-    const attncl_value kept =
-        attncl__graph_add(g, &attncl__op_attention_append_fwd, &params,
-                          IN(in->key, in->value, position, caches[0], caches[1],
-                             prepares ? in->query : none, p->query_norm, p->key_norm, rotary));
+    const bool ring = count_rows(cache) < cache->limit;
+    const bool is_float = cache->dtype == ATTNCL_F32 && !ring, is_behind = attncl__given(position);
+    const attncl_value kept = attncl__graph_add(
+        g, &attncl__op_attention_append_fwd, &params,
+        IN(in->key, in->value, position, caches[0], caches[1], prepares ? in->query : none,
+           p->query_norm, p->key_norm, rotary, ring ? cache->last : none));
     attncl_value *const rows[] = {&in->key, &in->value};
     for (int i = 0; i < 2; ++i)
-        *rows[i] = !is_float   ? attncl__graph_result(g, kept, i)
-                   : is_behind ? caches[i]
-                               : attncl_slice(g, caches[i], 0, 0, d.dim[0]);
+        *rows[i] = !is_float ? attncl__graph_result(g, kept, i)
+                   : is_behind
+                       ? caches[i]
+                       : attncl_slice(g, caches[i], 0, 0, attncl_graph_shape(g, *rows[i]).dim[0]);
     if (prepares)
         in->query = attncl__graph_result(g, kept, 2);
+    return ring && is_behind ? attncl__graph_result(g, kept, 3) : position;
 }
 
 // Adds the ops for a prompt; returns y [T, B, C].  position [T B]: each row's; null: from 0 on.
@@ -291,7 +299,7 @@ static attncl_value attend_prompt(attncl_graph *g, const attncl_mha_params *p, i
     make_caches(g, cache, d.dim[1], d.dim[2], q.dim[2] / n_heads, caches);
     if (attncl__given(position))
         position = attncl_slice(g, position, 0, 0, 1);
-    store_rows(g, p, cache, q.dim[2] / n_heads, position, caches, &in);
+    position = store_rows(g, p, cache, q.dim[2] / n_heads, position, caches, &in);
     split_inputs(g, n_heads, layout, &in);
     desc.causal = 1;
     desc.layout = layout;
@@ -321,7 +329,7 @@ attncl_value attncl_multi_head_attention_step(attncl_graph *g, const attncl_mha_
                                               attncl_value position, attncl_value residual)
 {
     const attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
-    const struct cache_desc cache = {limit, ATTNCL_F32, &desc};
+    const struct cache_desc cache = {.limit = limit, .dtype = ATTNCL_F32, .desc = &desc};
     struct tensor_desc d;
     if (!attncl__layer_shape(g, position, "position", &d) ||
         !attncl__layer_axes(g, x, "x", 2, "[B, C]", &d))

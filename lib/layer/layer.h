@@ -114,9 +114,10 @@ attncl_value attncl__aft_decode(attncl_graph *g, const attncl_aft_desc *desc,
 // A cache of keys and values, [limit, B, C] each.  Prompts, like steps, attend to the stored, rounded
 // rows.
 struct cache_desc {
-    int64_t limit;                     // positions; in a prefill at least T
-    attncl_dtype dtype;                // F32, F16 or BF16; with multi-head attention also Q8
+    int64_t limit;      // positions; in a prefill at least T.  Rows are fewer where a window is
+    attncl_dtype dtype; // F32, F16 or BF16; with multi-head attention also Q8
     const attncl_attention_desc *desc; // without dropout; causal, time first
+    attncl_value last;                 // as in decode_at, of a prompt
 };
 // position: of a step; or [T B], each row's, of a prompt x [T, B, C] that continues a sequence.  Null:
 // a prompt from position 0 on.

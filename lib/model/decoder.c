@@ -94,6 +94,7 @@ void attncl_decoder_destroy(attncl_decoder *decoder)
     attncl__free(decoder->text);
     attncl__free(decoder->cropped_text);
     attncl__free(decoder->slot_positions);
+    attncl__free(decoder->slot_ends);
     attncl__free(decoder->step);
     attncl__free(decoder);
 }
@@ -114,7 +115,7 @@ attncl_status attncl_decoder_reset(attncl_decoder *decoder)
     TRY(restart(decoder->cropped));
     decoder->position = 0;
     for (int64_t i = 0; decoder->slot_positions && i < decoder->batch; ++i)
-        decoder->slot_positions[i] = 0;
+        decoder->slot_positions[i] = decoder->slot_ends[i] = 0;
     return ATTNCL_OK;
 }
 

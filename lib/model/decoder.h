@@ -27,6 +27,7 @@ struct attncl_decoder {
     attncl_dtype state_dtype;
     int64_t position;        // of the fullest slot
     int32_t *slot_positions; // [batch], of each slot; NULL: all sequences have `position`
+    int32_t *slot_ends;      // [batch], the furthest position of each slot since it was empty
     // Host copy of a step's input, position and tokens, kept until it is uploaded: waiting for the
     // upload would take longer than a small model's step.
     int32_t *step;        // [1 + batch], with slots [2 batch]

@@ -13,14 +13,21 @@ enum { IDLE = -1 };
 
 attncl_status attncl__decoder_slots_init(attncl_decoder *d)
 {
-    d->slot_positions = attncl__alloc_array((size_t)d->batch, sizeof *d->slot_positions);
-    REQUIRE(d->slot_positions, ATTNCL_ERR_NO_MEMORY, "%" PRId64 " slots", d->batch);
-    memset(d->slot_positions, 0, (size_t)d->batch * sizeof *d->slot_positions);
+    int32_t **const counts[] = {&d->slot_positions, &d->slot_ends};
+
+    for (int i = 0; i < 2; ++i) {
+        *counts[i] = attncl__alloc_array((size_t)d->batch, sizeof **counts[i]);
+        REQUIRE(*counts[i], ATTNCL_ERR_NO_MEMORY, "%" PRId64 " slots", d->batch);
+        memset(*counts[i], 0, (size_t)d->batch * sizeof **counts[i]);
+    }
     return ATTNCL_OK;
 }
 
 static void move_slot(attncl_decoder *d, int64_t slot, int64_t position)
 {
+    int32_t *const end = &d->slot_ends[slot];
+
+    *end = position > 0 && *end > position ? *end : (int32_t)position;
     d->slot_positions[slot] = (int32_t)position;
     d->position = 0;
     for (int64_t i = 0; i < d->batch; ++i)
@@ -46,11 +53,30 @@ static attncl_status check_capacity(const attncl_decoder *d, int64_t slot, int64
     return ATTNCL_OK;
 }
 
+// The fewest positions that a layer keeps.
+static int64_t count_rows(const attncl_decoder *d)
+{
+    int64_t n = d->limit;
+    attncl_shape shape;
+
+    for (size_t i = 0; attncl_graph_state_name(d->graph, i, &shape); ++i)
+        n = shape.dim[0] < n ? shape.dim[0] : n;
+    return n;
+}
+
+// After n tokens a ring must have the n_rows - 1 last ones.
 static attncl_status check_kept(const attncl_decoder *d, int64_t slot, int64_t n)
 {
+    const int64_t end = d->slot_ends[slot], n_rows = count_rows(d);
+
     REQUIRE(n >= 0 && n <= d->slot_positions[slot], ATTNCL_ERR_ARGUMENT,
             "n is %" PRId64 ", allowed are 0 to %d, the tokens that slot %" PRId64 " has taken", n,
             (int)d->slot_positions[slot], slot);
+    REQUIRE(n == 0 || end <= n_rows || n >= end - 1, ATTNCL_ERR_ARGUMENT,
+            "n is %" PRId64 ", slot %" PRId64 " has taken %" PRId64
+            " tokens and keeps the last %" PRId64
+            " in layers with that window: allowed are 0 and %" PRId64 " to %d",
+            n, slot, end, n_rows, end - 1, (int)d->slot_positions[slot]);
     return ATTNCL_OK;
 }
 
@@ -136,6 +162,7 @@ attncl_status attncl_decoder_slot_copy(attncl_decoder *decoder, int64_t to, int6
             attncl__graph_copy_rows(decoder->graph, from, decoder->graph, to, 0, n);
         if (status != ATTNCL_OK)
             return attncl__graph_mark_run_failed(decoder->graph, status);
+        decoder->slot_ends[to] = decoder->slot_ends[from];
     }
     move_slot(decoder, to, n);
     return ATTNCL_OK;

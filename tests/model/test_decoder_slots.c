@@ -19,25 +19,28 @@ static const struct {
     const char *config;
     attncl_dtype type;
     double tolerance; // sums of other orders, of 16-bit states rounded to a neighbour
+    int window;       // whose layers keep no more
 } forms[] = {
-    {LM "\"heads\": 3, \"d_ff\": 64", ATTNCL_F32, 2e-5}, // fused steps, on CPUs
-    {LM "\"heads\": 3, \"d_ff\": 48, \"pos\": \"learned_pos\"", ATTNCL_F16, 2e-3},
+    {LM "\"heads\": 3, \"d_ff\": 64", ATTNCL_F32, 2e-5, 0}, // fused steps, on CPUs
+    {LM "\"heads\": 3, \"d_ff\": 48, \"pos\": \"learned_pos\"", ATTNCL_F16, 2e-3, 0},
     {LM LLAMA_FORM "\"heads\": 4, \"n_kv_heads\": 2, \"head_dim\": 8, \"d_ff\": 40", ATTNCL_F32,
-     2e-5},
+     2e-5, 0},
     {LM LLAMA_FORM
      "\"heads\": 2, \"d_ff\": 64, \"window\": 6, \"window_layers\": [1, 0], \"softcap\": 0.8, "
      "\"logit_softcap\": 1.5, \"post_norm\": true, \"rope_width\": 8, \"rope_layers\": [0, 1]",
-     ATTNCL_F32, 2e-5},
-    {LM "\"heads\": 3, \"d_ff\": 48, \"parallel\": true, \"window\": 5", ATTNCL_BF16, 2e-2},
+     ATTNCL_F32, 2e-5, 6},
+    {LM "\"heads\": 3, \"d_ff\": 48, \"parallel\": true, \"window\": 5", ATTNCL_BF16, 2e-2, 5},
     {LM LLAMA_FORM
      "\"heads\": 4, \"n_kv_heads\": 2, \"head_dim\": 7, \"rope_width\": 4, \"d_ff\": 40",
-     ATTNCL_Q8, 2e-2},
+     ATTNCL_Q8, 2e-2, 0},
+    {LM LLAMA_FORM "\"heads\": 4, \"n_kv_heads\": 2, \"d_ff\": 40, \"window\": 11", ATTNCL_Q8, 2e-2,
+     11},
 };
 enum { N_FORMS = sizeof forms / sizeof forms[0] };
 
 // What a slot has taken, the scores after each token that they are known of, and the token to take next.
 struct text {
-    int n;
+    int n, end; // end: the most that n was since the slot was empty
     int32_t tokens[SLOT_LIMIT], next;
     bool known[SLOT_LIMIT], drawn[SLOT_LIMIT];
     float scores[SLOT_LIMIT][VOCABULARY];
@@ -47,6 +50,7 @@ struct server {
     attncl_model *model;
     attncl_decoder *slots, *alone;
     double tolerance;
+    int window;
     unsigned random;
     struct text texts[SLOTS];
 };
@@ -85,7 +89,8 @@ static void open_server(struct server *s, int form)
 {
     attncl_decoder_options options = ATTNCL_DECODER_OPTIONS_INIT;
 
-    *s = (struct server){.tolerance = forms[form].tolerance, .random = (unsigned)form};
+    *s = (struct server){
+        .tolerance = forms[form].tolerance, .window = forms[form].window, .random = (unsigned)form};
     s->model = create_model(forms[form].config);
     s->slots = open_slots(s->model, forms[form].type);
     options.state_dtype = forms[form].type;
@@ -130,6 +135,7 @@ static void add_token(struct text *t, int32_t token, bool drawn)
     t->tokens[t->n] = token;
     t->drawn[t->n] = drawn;
     t->known[t->n++] = false;
+    t->end = t->n > t->end ? t->n : t->end;
 }
 
 static void set_scores(struct text *t, const float *scores)
@@ -154,29 +160,49 @@ static void prefill(struct server *s, int slot, int n)
     set_scores(t, scores);
 }
 
+// How many tokens of a text can stay, of `kept` or all of them: layers with a window have lost what others need.
+static int keep(struct server *s, int to, int from, int kept)
+{
+    struct text *t = &s->texts[from];
+    char words[160];
+
+    if (s->window > 0 && kept > 0 && t->end > s->window && kept < t->end - 1) {
+        snprintf(words, sizeof words,
+                 "n is %d, slot %d has taken %d tokens and keeps the last %d in layers with that "
+                 "window: "
+                 "allowed are 0 and %d to %d",
+                 kept, from, t->end, s->window, t->end - 1, t->n);
+        ck_fails(attncl_decoder_slot_copy(s->slots, to, from, kept), ATTNCL_ERR_ARGUMENT, words);
+        ck_fails(attncl_decoder_slot_truncate(s->slots, from, kept), ATTNCL_ERR_ARGUMENT, words);
+        kept = t->n < SLOT_LIMIT ? t->n : t->n - 1;
+        kept = kept < t->end - 1 ? 0 : kept;
+    }
+    ck_ok(to == from ? attncl_decoder_slot_truncate(s->slots, to, kept)
+                     : attncl_decoder_slot_copy(s->slots, to, from, kept));
+    if (to != from)
+        s->texts[to] = *t;
+    s->texts[to].n = kept;
+    s->texts[to].end = kept > 0 ? t->end : 0;
+    ck_assert_int_eq(attncl_decoder_slot_position(s->slots, to), kept);
+    return kept;
+}
+
 static void start_slot(struct server *s, int slot)
 {
     const int from = draw_below(s, SLOTS), n = s->texts[from].n;
 
     if (n > 0 && from != slot) { // the beginning of another text, which goes on
-        const int kept = 1 + draw_below(s, n < SLOT_LIMIT / 2 ? n : SLOT_LIMIT / 2);
-        ck_ok(attncl_decoder_slot_copy(s->slots, slot, from, kept));
-        s->texts[slot] = s->texts[from];
-        s->texts[slot].n = kept;
-        ck_assert_int_eq(attncl_decoder_slot_position(s->slots, slot), kept);
+        keep(s, slot, from, 1 + draw_below(s, n < SLOT_LIMIT / 2 ? n : SLOT_LIMIT / 2));
     }
     prefill(s, slot, 1 + draw_below(s, draw_below(s, 3) ? 9 : 50));
 }
 
 static void end_slot(struct server *s, int slot)
 {
-    struct text *t = &s->texts[slot];
-    const int kept = draw_below(s, 3) ? 0 : draw_below(s, t->n);
+    const struct text *t = &s->texts[slot];
 
     check_text(s, slot);
-    ck_ok(attncl_decoder_slot_truncate(s->slots, slot, kept));
-    t->n = kept;
-    if (kept > 0)
+    if (keep(s, slot, slot, draw_below(s, 3) ? 0 : draw_below(s, t->n)) > 0)
         prefill(s, slot, 2);
 }
 
@@ -187,7 +213,9 @@ static void step(struct server *s)
     bool wanted = false;
 
     for (int i = 0; i < SLOTS; ++i) {
-        tokens[i] = s->texts[i].n > 0 && draw_below(s, 6) ? s->texts[i].next : -1;
+        tokens[i] = s->texts[i].n > 0 && s->texts[i].n < SLOT_LIMIT && draw_below(s, 6)
+                        ? s->texts[i].next
+                        : -1;
         wanted |= tokens[i] >= 0;
     }
     ck_ok(attncl_decoder_step(s->slots, tokens, scores));
@@ -245,6 +273,27 @@ TEST(neighbours_stay)
         check_text(&s, i);
     }
     ck_assert_int_eq(attncl_decoder_position(s.slots), SLOT_LIMIT);
+    close_server(&s);
+}
+
+// Copies have lost what their source had, an empty slot nothing.
+TEST(windows_lose_the_beginning)
+{
+    enum { FORM = 3 };
+    static struct server s;
+
+    open_server(&s, FORM);
+    prefill(&s, 0, 20);
+    ck_assert_int_eq(keep(&s, 1, 0, 19), 19);
+    ck_assert_int_eq(keep(&s, 1, 1, 18), 19); // 18 are refused
+    prefill(&s, 1, 3);
+    check_text(&s, 0);
+    check_text(&s, 1);
+    ck_assert_int_eq(keep(&s, 1, 1, 0), 0);
+    prefill(&s, 1, forms[FORM].window);
+    ck_assert_int_eq(keep(&s, 1, 1, 2), 2); // all are there
+    prefill(&s, 1, 9);
+    check_text(&s, 1);
     close_server(&s);
 }
 

@@ -47,6 +47,7 @@ static const struct {
     {"\"layer\": \"aft_local\", \"seq_len\": 155, \"local_window_size\": 9, \"d_ff\": 40", 256},
     {"\"layer\": \"aft_full\", \"seq_len\": 155, \"d_ff\": 40", 256},
     {"\"layer\": \"aft_conv\", \"heads\": 3, \"window_size\": 7, \"d_ff\": 40", 256},
+    {"\"layer\": \"transformer\", \"heads\": 3, \"d_ff\": 40, \"window\": 9", 64},
 };
 enum { N_FORMS = COUNT_OF(layers) * COUNT_OF(dtypes) };
 

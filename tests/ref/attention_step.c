@@ -39,7 +39,7 @@ static const double *stored(const struct host *cache, const struct host *row, in
     return x->data;
 }
 
-// Batch entry b: keys[t] = k, values[t] = v, then softmax attention of each head over the last positions up to t.  Heads of q
+// Batch entry b: keys[t] = k, values[t] = v (of a ring, row t mod L), then softmax attention of each head over the last positions up to t.  Heads of q
 // share those of k.  A position of -1: zeros.
 static void entry_step(const struct host *q, const struct host *k, const struct host *v,
                        const struct host *slopes, int64_t b, int64_t position,
@@ -47,14 +47,16 @@ static void entry_step(const struct host *q, const struct host *k, const struct 
                        struct host *values, struct host *y)
 {
     const int64_t n = q->dim[1], n_stored = k->count, width = n / params->n_heads;
-    const int64_t first =
-        params->window > 0 && params->window <= position ? position + 1 - params->window : 0;
+    const int64_t rows =
+        params->ring ? keys->dim[0] : position + 1; // position t is in row t mod rows
+    const int64_t window = params->ring ? rows : params->window;
+    const int64_t first = window > 0 && window <= position ? position + 1 - window : 0;
     const double scale = (double)params->scale, cap = (double)params->softcap;
     double *p = host_new(ATTNCL_F32, DIMS(position + 1))->data;
 
     if (position >= 0) {
-        store(keys, position, b, k, width);
-        store(values, position, b, v, width);
+        store(keys, position % rows, b, k, width);
+        store(values, position % rows, b, v, width);
     }
     const double *key = stored(keys, k, width), *value = stored(values, v, width);
     for (int64_t at = b * n; at < (b + 1) * n; at += width) {          // a head
@@ -63,7 +65,7 @@ static void entry_step(const struct host *q, const struct host *k, const struct 
         for (int64_t j = first; j <= position; ++j) {
             p[j] = 0;
             for (int64_t d = 0; d < width; ++d)
-                p[j] += scale * q->data[at + d] * key[j * n_stored + from + d];
+                p[j] += scale * q->data[at + d] * key[j % rows * n_stored + from + d];
             p[j] = cap > 0 ? cap * tanh(p[j] / cap) : p[j];
             if (slopes)
                 p[j] += slopes->data[at / width % params->n_heads] * (double)(j - position);
@@ -74,7 +76,8 @@ static void entry_step(const struct host *q, const struct host *k, const struct 
         for (int64_t e = 0; e < width; ++e) {
             y->data[at + e] = 0;
             for (int64_t j = first; j <= position; ++j)
-                y->data[at + e] += sum == 0 ? 0 : p[j] / sum * value[j * n_stored + from + e];
+                y->data[at + e] +=
+                    sum == 0 ? 0 : p[j] / sum * value[j % rows * n_stored + from + e];
         }
     }
 }
@@ -92,12 +95,18 @@ void ref_attention_step_fwd(const struct host *q, const struct host *k, const st
 
 enum { Q, K, V, POSITION, KEYS, VALUES, SLOPES, QUERY_NORM, KEY_NORM, TABLE };
 
-// A position outside counts as the nearest; where each batch entry has one, a negative one is idle.
-static int64_t position_of(struct host *const *in, int64_t b)
+// Where each batch entry has a position, a negative one is idle.
+static int64_t ring_position_of(struct host *const *in, int64_t b)
 {
     const bool slots = in[POSITION]->count > 1;
-    return (int64_t)fmin(fmax(in[POSITION]->data[slots ? b : 0], slots ? -1 : 0),
-                         (double)in[KEYS]->dim[0] - 1);
+    return (int64_t)fmax(in[POSITION]->data[slots ? b : 0], slots ? -1 : 0);
+}
+
+// A position outside counts as the nearest.
+static int64_t position_of(struct host *const *in, int64_t b)
+{
+    const int64_t position = ring_position_of(in, b), last = in[KEYS]->dim[0] - 1;
+    return position < last ? position : last;
 }
 
 static struct host *prepare(const struct attention_step_fwd_params *params, const struct host *x,
@@ -106,7 +115,7 @@ static struct host *prepare(const struct attention_step_fwd_params *params, cons
     struct host *position = host_new(ATTNCL_I32, DIMS(1, x->dim[0])), *y = host_like(x);
 
     for (int64_t b = 0; b < x->dim[0]; ++b)
-        position->data[b] = (double)position_of(in, b);
+        position->data[b] = (double)(params->ring ? ring_position_of(in, b) : position_of(in, b));
     ref_prepare_heads(host_with(ATTNCL_F32, x->data, DIMS(1, x->dim[0], x->dim[1])),
                       in[Q]->dim[1] / params->n_heads, norm, (double)params->eps, in[TABLE],
                       params->half, position, y);
@@ -115,12 +124,14 @@ static struct host *prepare(const struct attention_step_fwd_params *params, cons
 
 static void step(const void *params, struct host *const *in, struct host *const *out)
 {
+    const struct attention_step_fwd_params *p = params;
     const struct host *q = prepare(params, in[Q], in[QUERY_NORM], in);
     const struct host *k = prepare(params, in[K], in[KEY_NORM], in);
 
     for (int64_t b = 0; b < in[Q]->dim[0]; ++b)
-        entry_step(q, k, in[V], in[SLOPES], b, position_of(in, b), params, in[KEYS], in[VALUES],
-                   out[0]);
+        entry_step(q, k, in[V], in[SLOPES], b,
+                   p->ring ? ring_position_of(in, b) : position_of(in, b), params, in[KEYS],
+                   in[VALUES], out[0]);
 }
 
 // Caches are exact but for the roundings of keys of a few units that change.  A score of D products rounds D + 2 times, a capped one 4 times more; weights feel it twice, and a sum of t terms besides.
@@ -262,13 +273,31 @@ OP_SPEC(
                .gpu = "P=1024 B=1 C=192 A=1024 F=32", .prepare = quarter_turns},
               {"Q8, quarter turns", HEADS(6, 0.35), SLOTS(TURNED(Q8)), .special = "",
                .smoke = "P=70 B=2 C=42 K=14 R=24 A=70 F=3; P=300 B=3 C=96 K=16 R=20 A=300 F=8",
-               .gpu = "P=1024 B=8 C=384 K=128 R=136 A=1024 F=32", .prepare = quarter_turns}},
+               .gpu = "P=1024 B=8 C=384 K=128 R=136 A=1024 F=32", .prepare = quarter_turns},
+              {"a ring", HEADS(3, 0.35, .ring = 1), "position i32:-2:P+200 1", .data = NORMAL,
+               .special = "", .smoke = "P=1 B=1 C=3; P=9 B=2 C=21; P=140 B=1 C=66",
+               .prepare = hide_future},
+              {"a ring, parts", HEADS(2, 0.2, .ring = 1), "position i32:P:P+900 1", .data = NORMAL,
+               .special = "", .smoke = parts, .gpu = "P=512 B=1 C=192"},
+              {"a ring, F16, slots",
+               HEADS(6, 0.35, .ring = 1, .softcap = 1.5f, .half = true, .eps = 1e-6f),
+               SHARED("f16") "; position i32:-2:P+60 B; table f32:-1:1 A 2 F" NORMS, .data = NORMAL,
+               .special = "", .smoke = "P=40 B=5 C=42 K=14 A=100 F=2 D=7",
+               .gpu = "P=512 B=8 C=384 K=128 A=1024 F=32 D=64", .prepare = hide_future},
+              {"a ring, Q8, slots", HEADS(6, 0.35, .ring = 1), Q8 "; position i32:-2:P+60 B",
+               .data = NORMAL, .special = "", .prepare = fill_q8,
+               .smoke = "P=40 B=5 C=42 K=42 R=68; P=1024 B=3 C=96 K=48 R=60",
+               .gpu = "P=512 B=8 C=384 K=128 R=136"}},
     .refusals = {
         {ATTNCL_ERR_SHAPE, "position has N = 2, must be 1 or B = 3", HEADS(1, 1), "position i32 2",
          "P=1 B=3 C=12"},
         {ATTNCL_ERR_DTYPE, "values is F16, must be F32 as keys", NULL, "values f16 P B C"},
         {ATTNCL_ERR_SHAPE, "q has C = 3, which cannot be cut into H = 4 heads", HEADS(4, 1)},
         {ATTNCL_ERR_ARGUMENT, "window is -1, at least 0", HEADS(1, 1, .window = -1)},
+        {ATTNCL_ERR_ARGUMENT, "window is 5, must be 0 with a ring",
+         HEADS(1, 1, .window = 5, .ring = 1)},
+        {ATTNCL_ERR_ARGUMENT, "slopes are given, a ring of L = 1 rows has none",
+         HEADS(1, 1, .ring = 1), "slopes f32 1"},
         {ATTNCL_ERR_ARGUMENT, "softcap is -2, must be finite and at least 0",
          HEADS(1, 1, .softcap = -2)},
         {ATTNCL_ERR_SHAPE, "slopes is [2], must be [H] with H = 1", HEADS(1, 1), "slopes f32 2"},

@@ -21,7 +21,7 @@ typedef void (*ref_forward)(const void *params, struct host *const *in, struct h
 typedef void (*spec_build)(attncl_graph *g, const void *params, const attncl_value *in,
                            attncl_value *out);
 
-enum { SPEC_MAX_IN = 16, SPEC_MAX_OUT = 6, SPEC_MAX_CASES = 40, SPEC_MAX_REFUSALS = 10 };
+enum { SPEC_MAX_IN = 16, SPEC_MAX_OUT = 6, SPEC_MAX_CASES = 40, SPEC_MAX_REFUSALS = 12 };
 enum { SPEC_LETTERS = 26, SPEC_TEXT_BYTES = 512 };
 
 // What the inputs hold; a run for each bit.  All before MASK_SPARSE are about the first F32 input without a range, row by

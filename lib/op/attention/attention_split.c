@@ -56,6 +56,7 @@ static void set_macros(struct kspec *spec, const struct attention_split *p)
     attncl__set_cache_type(spec, p->dtype);
     kspec_int(spec, "STORES", p->stores);
     kspec_int(spec, "SLOTS", p->slots);
+    kspec_int(spec, "RING", p->ring);
     kspec_int(spec, "SOFTCAP", p->softcap > 0);
     kspec_int(spec, "PLACES", (int)p->places);
     kspec_int(spec, "SLOPES", p->slopes.storage != NULL);

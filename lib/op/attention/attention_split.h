@@ -23,6 +23,7 @@ struct attention_split {
     struct step_rows new_key, new_value; // if `stores`, stored at the position first
     bool stores;
     bool slots; // a position per batch entry; needs `stores`
+    bool ring;  // position t is in row t mod `limit`; needs `stores`
     struct head_rows keys, values;
     attncl_dtype dtype; // of keys and values: F32, F16, BF16 or, with `stores`, U8 (8-bit rows)
     enum { NO_PLACES, JOINT_PLACES, SPLIT_PLACES } places;

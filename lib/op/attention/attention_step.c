@@ -13,6 +13,9 @@
 // idle: it stores nothing and gets zeros.  The position is read on the device, so one compiled step
 // serves every position (cl/attention/attention_step_cpu.cl, attention_split.c).
 //
+// A ring's caches have fewer rows, L, than there are positions: row t mod L is position t's, and y is over the last L positions,
+// in the order of rows.  Such a step has no window and no slopes.
+//
 // Heads of q and k may first be normalised, y / sqrt(mean y^2 + eps) * norm, and rotated by row t of a table, as
 // by rotate_fwd (view/rotate.c).
 //
@@ -35,6 +38,10 @@ static attncl_status fwd_infer(struct op_sig *sig)
     REQUIRE(of['N'] == 1 || of['N'] == of['B'], ATTNCL_ERR_SHAPE,
             "position has N = %" PRId64 ", must be 1 or B = %" PRId64, of['N'], of['B']);
     REQUIRE(params->window >= 0, ATTNCL_ERR_ARGUMENT, "window is %d, at least 0", params->window);
+    REQUIRE(!params->ring || params->window == 0, ATTNCL_ERR_ARGUMENT,
+            "window is %d, must be 0 with a ring, whose rows are the window", params->window);
+    REQUIRE(!params->ring || !attncl__desc_present(&sig->in[STEP_SLOPES]), ATTNCL_ERR_ARGUMENT,
+            "slopes are given, a ring of L = %" PRId64 " rows has none", of['L']);
     TRY(attncl__check_softcap(params->softcap));
     REQUIRE(params->n_heads >= 1 && of['C'] % params->n_heads == 0, ATTNCL_ERR_SHAPE,
             "q has C = %" PRId64 ", which cannot be cut into H = %d heads", of['C'],
@@ -91,6 +98,7 @@ static attncl_status launch_split(struct launcher *l, const struct op_call *call
         .new_value = step_rows(call, STEP_V),
         .stores = true,
         .slots = has_slots(&call->sig),
+        .ring = params->ring,
         .dtype = keys->dtype,
         .keys = cache,
         .values = cache,
@@ -151,6 +159,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     attncl__set_cache_type(&spec, keys->dtype);
     kspec_int(&spec, "SOFTCAP", params->softcap > 0);
     kspec_int(&spec, "SLOTS", has_slots(&call->sig));
+    kspec_int(&spec, "RING", params->ring);
     kspec_int(&spec, "SLOPES", attncl__desc_present(&call->sig.in[STEP_SLOPES]));
     attncl__set_head_forms(&spec, &forms);
     // Per key: its score, and its part of the sums.

@@ -93,6 +93,7 @@ static void set_attention_macros(const struct op_sig *sig, struct kspec *spec)
     kspec_set_stored(spec, "CACHE_TYPE", sig->in[FUSED_KEYS].dtype);
     kspec_int(spec, "SOFTCAP", params->attention.softcap > 0);
     kspec_int(spec, "SLOTS", sig->in[FUSED_POSITION].dim[0] > 1);
+    kspec_int(spec, "RING", params->attention.ring);
     kspec_int(spec, "SLOPES", attncl__desc_present(&sig->in[FUSED_POS_BIAS]));
 }
 

@@ -17,6 +17,7 @@ struct caches {
     int32_t window;
     float softcap;
     struct host *slopes;
+    bool is_ring;
 };
 
 static struct host *map_of(unsigned seed, int64_t channels)
@@ -45,14 +46,14 @@ static void ck_row(const struct host *cache, int t, const struct stream *s, cons
 // Position t, with the caches as the steps before left them.
 static void check_step(int64_t m, int t, int n_heads, struct caches *c)
 {
-    const int64_t kv_channels = c->keys->dim[2];
+    const int64_t kv_channels = c->keys->dim[2], row = c->is_ring ? t % LIMIT : t;
     const struct stream s = stream_make(100 + 10 * (unsigned)t, m, D, t % 2);
     const struct fused_step_fwd_params params = {
         .kind = FUSED_ATTENTION,
         .n_blocks = 2,
         .eps = stream_eps,
         .attention = {(float)(1 / sqrt((double)(CHANNELS / n_heads))), n_heads, 0, c->window,
-                      c->softcap},
+                      c->softcap, .ring = c->is_ring},
     };
     struct host *wq = map_of(1, CHANNELS), *wk = map_of(2, kv_channels),
                 *wv = map_of(3, kv_channels);
@@ -68,16 +69,16 @@ static void check_step(int64_t m, int t, int n_heads, struct caches *c)
         return;
     }
     ck_ok(status);
-    ck_row(c->keys, t, &s, wk, bk);
-    ck_row(c->values, t, &s, wv, NULL);
+    ck_row(c->keys, (int)row, &s, wk, bk);
+    ck_row(c->values, (int)row, &s, wv, NULL);
 
     struct host *q = map_rows(s.z, wq, NULL), *y = host_like(q), *size = host_like(q);
-    struct host *k = host_row(c->keys, t), *v = host_row(c->values, t);
+    struct host *k = host_row(c->keys, row), *v = host_row(c->values, row);
     struct host *sizes = host_copy(c->values);
     for (int64_t i = 0; i < sizes->count; ++i)
         sizes->data[i] = fabs(sizes->data[i]);
     ref_attention_step_fwd(q, k, v, c->slopes, t, &params.attention, c->keys, c->values, y);
-    ref_attention_step_fwd(q, k, host_row(sizes, t), c->slopes, t, &params.attention, c->keys,
+    ref_attention_step_fwd(q, k, host_row(sizes, row), c->slopes, t, &params.attention, c->keys,
                            sizes, size);
     ck_partials(partials, map_rows(y, wo, NULL), map_sizes(size, wo, NULL), 2e-5);
 }
@@ -129,6 +130,17 @@ TEST(window_and_soft_cap)
                        .softcap = 0.25f};
     check_step(1, 30, HEADS, &c);
     check_step(1, 70, HEADS, &c);
+}
+
+// Positions that have wrapped once, twice, and not yet.
+TEST(rings)
+{
+    struct caches c = {.keys = host_random(6, DIMS(LIMIT, 2, CHANNELS)),
+                       .values = host_random(7, DIMS(LIMIT, 2, CHANNELS)),
+                       .is_ring = true};
+    check_step(2, LIMIT + 5, HEADS, &c);
+    check_step(2, 2 * LIMIT, HEADS, &c);
+    check_step(2, 5, HEADS, &c);
 }
 
 // Two rows; two groups of heads that share their keys.
