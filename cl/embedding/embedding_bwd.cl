@@ -38,10 +38,10 @@ KERNEL void embedding_bwd_link(__global const int *restrict tokens, __global int
 #endif
 }
 
-// dy: [n, width]; dw: [n_tokens, width]
+// dy: [n, width]; dw: [n_tokens, width]; untrained: 1 + the row that stays 0, or 0
 KERNEL void embedding_bwd_rows(__global const int *restrict lists,
                                __global const float *restrict dy, __global float *restrict dw,
-                               int n_tokens, int width, int per_group, float scale)
+                               int n_tokens, int width, int per_group, float scale, int untrained)
 {
     const long first = (long)get_group_id(0) * per_group;
     const long end = min(first + per_group, (long)n_tokens);
@@ -52,7 +52,7 @@ KERNEL void embedding_bwd_rows(__global const int *restrict lists,
         const int from = VW * (int)get_local_id(0);
         for (int c = from; c < width; c += VW * LS)
             store_some((FV)(0.0f), sums + c, width - c);
-        for (int r = lists[v]; r > 0; r = next[r - 1]) {
+        for (int r = v + 1 == untrained ? 0 : lists[v]; r > 0; r = next[r - 1]) {
             __global const float *row = dy + (r - 1L) * width;
             for (int c = from; c < width; c += VW * LS) {
                 const int n = width - c;

@@ -139,7 +139,7 @@ typedef enum attncl_rotary_scaling {
 /** Rotary positions (Su et al. 2021, arXiv 2104.09864).  Start from ATTNCL_ROTARY_DESC_INIT and set width. */
 typedef struct attncl_rotary_desc {
     size_t struct_size;
-    int64_t width; /**< channels of a head that turn, even; the others stay */
+    int64_t width; /**< channels of a head that turn, if odd one more; the others stay */
     double theta;  /**< base of the frequencies */
     attncl_rotary_pairs pairs;
     attncl_rotary_scaling scaling;
@@ -160,8 +160,8 @@ typedef struct attncl_rotary_desc {
     }
 
 /**
- * The cosines and sines of positions 0 to n_positions - 1, F32 [n_positions, 2, width / 2]: a constant of the graph.  An
- * angle is a product in float, as in PyTorch, its cosine and sine are rounded once.
+ * The cosines and sines of positions 0 to n_positions - 1, F32 [n_positions, 2, width / 2, rounded up]: a constant of the
+ * graph.  An angle is a product in float, as in PyTorch, its cosine and sine are rounded once.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_NO_MEMORY, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_rotary_table(attncl_graph *g, const attncl_rotary_desc *desc,

@@ -54,6 +54,9 @@ attncl_value attncl__layer_project(attncl_graph *g, const char *scope, attncl_va
 
 // cap tanh(x / cap), elementwise.
 attncl_value attncl__softcap(attncl_graph *g, attncl_value x, float cap);
+// attncl_embedding() without a gradient of row `padding`; -1: of all rows.
+attncl_value attncl__embedding_padded(attncl_graph *g, attncl_value tokens, attncl_value weight,
+                                      float scale, int64_t padding);
 
 // A layer norm in its own scope.  eps 0: the default.
 attncl_value attncl__layer_normalise(attncl_graph *g, const char *scope, attncl_value x,

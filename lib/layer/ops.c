@@ -119,11 +119,17 @@ attncl_value attncl_bmm(attncl_graph *g, attncl_value a, attncl_value b)
     return attncl__graph_add(g, &attncl__op_bmm_fwd, NULL, IN(a, b));
 }
 
+attncl_value attncl__embedding_padded(attncl_graph *g, attncl_value tokens, attncl_value weight,
+                                      float scale, int64_t padding)
+{
+    const struct embedding_fwd_params params = {scale, (int32_t)(padding + 1)};
+    return attncl__graph_add(g, &attncl__op_embedding_fwd, &params, IN(tokens, weight));
+}
+
 attncl_value attncl_embedding(attncl_graph *g, attncl_value tokens, attncl_value weight,
                               float scale)
 {
-    const struct embedding_fwd_params params = {scale};
-    return attncl__graph_add(g, &attncl__op_embedding_fwd, &params, IN(tokens, weight));
+    return attncl__embedding_padded(g, tokens, weight, scale, -1);
 }
 
 attncl_value attncl_cross_entropy(attncl_graph *g, attncl_value logits, attncl_value targets,

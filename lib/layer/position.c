@@ -159,9 +159,8 @@ static bool check_desc(attncl_graph *g, const attncl_rotary_desc *d)
     const bool long_context =
         d->scaling == ATTNCL_ROTARY_LLAMA3 || d->scaling == ATTNCL_ROTARY_YARN;
 
-    if (d->width < 2 || d->width % 2 != 0)
-        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "width is %" PRId64 ", must be even and at least 2",
-                   d->width);
+    if (d->width < 1)
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "width is %" PRId64 ", must be at least 1", d->width);
     else if (!(d->theta > 1) || !isfinite(d->theta))
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "theta is %g, must be above 1", d->theta);
     else if (d->pairs != ATTNCL_ROTARY_HALVES && d->pairs != ATTNCL_ROTARY_NEIGHBOURS)
@@ -189,7 +188,7 @@ attncl_value attncl_rotary_table(attncl_graph *g, const attncl_rotary_desc *desc
     attncl_rotary_desc d = ATTNCL_ROTARY_DESC_INIT;
     if (!LAYER_STRUCT(g, attncl_rotary_desc, &d, desc) || !check_desc(g, &d))
         return ATTNCL_NONE_VALUE;
-    const int64_t pairs = d.width / 2, dim[3] = {n_positions, 2, pairs};
+    const int64_t pairs = (d.width + 1) / 2, dim[3] = {n_positions, 2, pairs};
     float *table = begin_table(g, 3, dim);
     if (!table)
         return ATTNCL_NONE_VALUE;

@@ -2,6 +2,7 @@
 //
 // Keys, parameters and nodes of an embedding with positions, and of the generator of token scores.
 
+#include <inttypes.h>
 #include <math.h>
 
 #include "model/block_models.h"
@@ -27,6 +28,7 @@ static const struct key sizes[] = {
 
 static const struct key common[] = {
     {"embed_scale", KEY_NUMBER, AT(embed_settings, scale), OR_FROM(default_scale)},
+    {"padding_idx", KEY_INT, AT(embed_settings, padding), .min = -1, OR(-1)},
     {"embed_norm", KEY_BOOL, AT(embed_settings, norm), OR(false)},
     {"embed_dropout", KEY_BOOL, AT(embed_settings, dropped), OR(false)},
     NORM_EPS_KEY(AT(embed_settings, norm_eps)),
@@ -39,18 +41,24 @@ static const struct key order[] = {
     {0},
 };
 
+static attncl_status check_padding(void *settings)
+{
+    const struct embed_settings *s = settings;
+    REQUIRE(s->padding < s->n_vocab, ATTNCL_ERR_FORMAT,
+            "padding_idx is %" PRId64 ", must be below n_vocab, %" PRId64, s->padding, s->n_vocab);
+    return ATTNCL_OK;
+}
+
 const struct key attncl__embed_plain_keys[] = {
     SETTING(KEY_WORD, AT(embed_settings, positions), .otherwise = EMBED_NO_POSITIONS),
     KEYS_OF(sizes, 0),
     KEYS_OF(common, 0),
+    CHECK(check_padding),
     {0},
 };
 
 const struct key attncl__embed_keys[] = {
-    KEYS_OF(order, 0),
-    KEYS_OF(sizes, 0),
-    KEYS_OF(common, 0),
-    {0},
+    KEYS_OF(order, 0), KEYS_OF(sizes, 0), KEYS_OF(common, 0), CHECK(check_padding), {0},
 };
 
 const struct key attncl__embed_sized_keys[] = {
@@ -95,7 +103,8 @@ attncl_value attncl__add_embedding(struct build *b, const struct embed_settings 
     attncl__params_enter(p, "%s", get_scope(s));
     const attncl_value weight = declare_weight(p, s);
     attncl_value table = declare_table(p, s);
-    attncl_value x = attncl_embedding(b->graph, tokens, weight, (float)s->scale);
+    attncl_value x =
+        attncl__embedding_padded(b->graph, tokens, weight, (float)s->scale, s->padding);
     if (table.id) {
         const int64_t dim[2] = {attncl_graph_shape(b->graph, table).dim[0], s->width};
         table = attncl_reshape(b->graph, table, 2, dim);

@@ -143,9 +143,8 @@ attncl_aft_desc attncl__aft_desc(const struct aft_settings *s, bool causal)
 static attncl_status check_mha(void *settings)
 {
     const struct mha_settings *s = settings;
-    REQUIRE(!s->rope || (s->rotary.width % 2 == 0 && s->rotary.width <= s->head_dim),
-            ATTNCL_ERR_FORMAT,
-            "rope_width is %" PRId64 ", must be even and at most head_dim, %" PRId64,
+    REQUIRE(!s->rope || s->rotary.width + s->rotary.width % 2 <= s->head_dim, ATTNCL_ERR_FORMAT,
+            "rope_width is %" PRId64 ", made even it must be at most head_dim, %" PRId64,
             s->rotary.width, s->head_dim);
     REQUIRE(s->d_model % s->heads == 0 || s->head_dim != s->d_model / s->heads, ATTNCL_ERR_FORMAT,
             "d_model = %" PRId64 " cannot be cut into heads = %" PRId64, s->d_model, s->heads);
@@ -208,9 +207,10 @@ const struct key attncl__mha_keys[] = {
     {"alibi_max", KEY_NUMBER, AT(mha_settings, alibi_max), .min = 1e-9, OR(8),
      WHEN("alibi", "true")},
     {"rope", KEY_BOOL, AT(mha_settings, rope), OR(false)},
-    {"rope_width", KEY_INT, AT(mha_settings, rotary.width), .min = 2, OR_AS("head_dim"),
+    {"rope_width", KEY_INT, AT(mha_settings, rotary.width), .min = 1, OR_AS("head_dim"),
      WHEN("rope", "true")},
     KEYS_OF(rotary_keys, AT(mha_settings, rotary), WHEN("rope", "true")),
+    {"rope_truncate", KEY_BOOL, AT(mha_settings, rope_truncate), OR(true), YARN},
     CHECK(check_mha),
     {0},
 };
@@ -240,7 +240,7 @@ static attncl_value get_rotary_table(struct build *b, const struct mha_settings 
     if (!s->rope)
         return ATTNCL_NONE_VALUE;
     desc.struct_size = sizeof desc;
-    desc.truncate = 1;
+    desc.truncate = s->rope_truncate;
     if (!table->id)
         *table = attncl_rotary_table(b->graph, &desc, n);
     return *table;

@@ -71,12 +71,13 @@ struct mha_settings {
     bool qk_norm;                       // RMS norm of each head's queries and keys
     bool rope;                          // queries and keys are rotated by their positions
     attncl_rotary_desc rotary;
-    bool is_local;    // uses the rotation table of layers with a window
-    int64_t window;   // a query sees keys at distances below this; 0: all
-    double scale;     // of the scores; 0: 1 / sqrt(head_dim)
-    double softcap;   // of the scores; 0: none
-    bool alibi;       // adds slopes times distances to the scores
-    double alibi_max; // attncl_alibi_slopes()'s `max`
+    bool rope_truncate; // the desc's truncate, an int
+    bool is_local;      // uses the rotation table of layers with a window
+    int64_t window;     // a query sees keys at distances below this; 0: all
+    double scale;       // of the scores; 0: 1 / sqrt(head_dim)
+    double softcap;     // of the scores; 0: none
+    bool alibi;         // adds slopes times distances to the scores
+    double alibi_max;   // attncl_alibi_slopes()'s `max`
 };
 extern const struct key attncl__mha_keys[];
 void attncl__mha_params(struct params *p, const struct mha_settings *s, attncl_mha_params *ret);

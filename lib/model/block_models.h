@@ -17,6 +17,7 @@ struct embed_settings {
     int64_t n_vocab, width;
     int64_t max_len; // rows of the position table
     int64_t limit;   // longest sequence that table and layers take, 0: any
+    int64_t padding; // the token whose row has no gradient as an input; -1: none
     double scale;
     bool norm;
     double norm_eps;

@@ -78,6 +78,9 @@ static attncl_status translate_code(struct reader *reader)
     return ATTNCL_OK;
 }
 
+// With the superscripts and fractions of Latin-1.
+#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
+
 static attncl_status translate_escape(struct reader *reader)
 {
     static const struct {
@@ -88,8 +91,8 @@ static attncl_status translate_escape(struct reader *reader)
         {'S', "\\P{White_Space}", "\\P{White_Space}"},
         {'d', "\\p{Nd}", "\\p{Nd}"},
         {'D', "\\P{Nd}", "\\P{Nd}"},
-        {'w', "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}]", "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"},
-        {'W', "[^\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}]", NULL},
+        {'w', "[" WORD "]", WORD},
+        {'W', "[^" WORD "]", NULL},
         {'v', "\\x{b}", "\\x{b}"},
         {'n', "\\n", "\\n"},
         {'r', "\\r", "\\r"},

@@ -17,7 +17,7 @@ static const char behaviors[] =
 
 static const char gpt2_words[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
-static const char words[] = "[\\w\\u200c\\u200d]+|[^\\w\\s\\u200c\\u200d]+";
+static const char words[] = "[" WORD_CLASS "]+|[^" WORD_CLASS "\\s]+";
 static const char punctuation[] = "[!-/:-@\\[-`{-~\\p{P}]";
 
 static attncl_status add_split(attncl_tokenizer *t, struct split **ret)
@@ -242,12 +242,17 @@ static bool begins_with(const char *text, size_t bytes, const char *with, size_t
 
 // Adds ByteLevel's space before each piece, or replaces spaces by Metaspace's symbol and prepends one.
 static attncl_status rewrite_pieces(const attncl_tokenizer *t, const struct split *split,
-                                    const struct pieces *in, bool is_first, struct pieces *out)
+                                    struct pieces *in, bool is_first, struct pieces *out)
 {
     const bool is_prefix = split->kind == PRE_PREFIX;
     const char *content = is_prefix ? " " : attncl__span_text(t, split->content);
     const size_t n = is_prefix ? 1 : split->content.n;
 
+    if (in->text == out->buffer.data) { // of a rewriting two steps before
+        const struct strbuf read = out->buffer;
+        out->buffer = in->buffer;
+        in->buffer = read;
+    }
     out->buffer.used = 0;
     for (size_t i = 0; i < in->n; ++i) {
         const size_t begin = out->buffer.used, bytes = in->list[i].end - in->list[i].begin;

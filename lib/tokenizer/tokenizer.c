@@ -94,7 +94,8 @@ static attncl_status encode_sections(attncl_tokenizer *t, const struct added_set
 {
     struct added_match m = {0};
 
-    for (size_t done = 0; done < bytes; done = m.end) {
+    // White space that one token absorbs may hold further tokens; one that absorbs nothing else is dropped.
+    for (size_t done = 0; bytes > 0; done = m.end) {
         TRY(attncl__added_find(t, set, text, bytes, &m));
         const size_t end = m.id >= 0 ? m.begin : bytes;
         const bool begins = is_first && done == 0;
@@ -108,7 +109,8 @@ static attncl_status encode_sections(attncl_tokenizer *t, const struct added_set
         }
         if (m.id < 0)
             break;
-        TRY(attncl__ids_append(&t->ids, m.id));
+        if (m.begin < m.end)
+            TRY(attncl__ids_append(&t->ids, m.id));
     }
     return ATTNCL_OK;
 }

@@ -181,6 +181,7 @@ class Decoders(Case):
     CAPS = {"head_dim": 10, "query_pre_attn_scalar": 7, "sliding_window": 5, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 1.5}
     ROPES = ({"rope_type": "linear", "factor": 2.0}, {"rope_type": "dynamic", "factor": 2.0},
              {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 10},
+             {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 10, "truncate": False},
              {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16})
 
     def model(self, family, **more):
@@ -229,6 +230,7 @@ class Decoders(Case):
                                                  "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e5},
                                                  "sliding_attention": {"rope_type": "default", "rope_theta": 100.0}}}), ("Phi3", {"partial_rotary_factor": 0.5}),
                              ("GPTNeoX", {"num_attention_heads": 3}),
+                             ("GPTNeoX", {"num_attention_heads": 3, "rope_parameters": {"rope_theta": 100.0, "partial_rotary_factor": 0.4}}),
                              ("GPTNeoX", {"num_attention_heads": 3, "use_parallel_residual": False})):
             with self.subTest(family, **more):
                 self.same(self.model(family, **more))
@@ -315,10 +317,33 @@ class Decoders(Case):
         (directory / "model.safetensors.index.json").write_text("[]")
         self.assertRegex(support.convert_alone(directory, self.at / "none", status=1).stderr, "index.json: no list of files: TypeError: ")
 
+    def test_absent_keys(self):
+        """Without a key a family's default counts, or the key is missed by name."""
+        for family, more in (("Mistral", {}), ("Qwen2", {"use_sliding_window": True, "max_window_layers": 1}), ("Qwen3", {}), ("SmolLM3", {}), ("Gemma", {}),
+                             ("Gemma2", {}), ("Gemma3Text", {}), ("Phi3", {}), ("GPTNeoX", {}), ("Llama", {})):
+            cls = getattr(transformers, f"{family}Config")
+            whole = cls(**{**self.SIZES, "head_dim": 4, **more}).to_dict()
+            for key in whole.keys() - {"model_type"}:
+                with self.subTest(family, key=key):
+                    values = {k: v for k, v in whole.items() if k != key}
+                    try:
+                        got = plan(values)[0]
+                    except attncl.ConversionError as error:
+                        self.assertRegex(str(error), f"config.json has no {key}|layer_types")
+                        continue
+                    self.assertEqual(got, plan(cls(**json.loads(json.dumps(values))).to_dict())[0])
+        old = cls(**self.SIZES).to_dict()
+        smol = {"is_llama_config": True, "rope_interleaved": False, "transformers.js_config": {}, "pretraining_tp": 2, "temperature": 0.5, "use_mrope": False}
+        self.assertEqual(plan({**old, **smol})[0], plan(old)[0])
+        neox = transformers.GPTNeoXConfig(**self.SIZES).to_dict()
+        del neox["rope_parameters"]
+        config = plan({**neox, "rotary_pct": 0.5, "rotary_emb_base": 300})[0]
+        self.assertEqual((config["rope_width"], config["rope_theta"]), (2, 300))
+
     def test_live_and_gradients(self):
         for family, more in (("Qwen3", {"head_dim": 10}), ("Gemma2", self.CAPS), ("Gemma3Text", {**self.CAPS, "attn_logit_softcapping": None})):
             with self.subTest(family):
-                self.same_gradients(self.model(family, pad_token_id=None, **more))  # an embedding of padding has no gradient
+                self.same_gradients(self.model(family, **{"pad_token_id": 2, "tie_word_embeddings": family == "Qwen3", **more}))
 
     def same_gradients(self, model):
         self.export(model)
@@ -347,7 +372,7 @@ class Decoders(Case):
                             ({"model_type": "gemma3_text", "attn_logit_softcapping": 3.0}, "attn_logit_softcapping is 3.0, expected None"),
                             ({"model_type": "qwen2", "layer_types": ["full_attention"]}, "layer_types has 1 entries, num_hidden_layers is 2"),
                             ({"model_type": "qwen2", "layer_types": ["full_attention", "chunked"]}, "layer_types has chunked, expected full_attention"),
-                            ({"pretraining_tp": 2}, "pretraining_tp is 2, expected 1"),
+                            ({"use_mrope": True}, "use_mrope is True, expected False: model_type 'llama' has none"),
                             ({"num_attention_heads": 0}, "num_attention_heads is 0, expected a whole number from 1 to 2147483647"),
                             ({"num_hidden_layers": 10 ** 12}, "num_hidden_layers is 1000000000000, expected a whole number from 1 to 9999"),
                             ({"rope_parameters": [1]}, r"rope_parameters is \[1\], expected an object"),

@@ -31,7 +31,7 @@ static void gradient(const void *params, struct host *const *in, struct host *co
     ref_embedding_bwd(in[0], dy[0], scale_of(params), dx[1]);
 }
 
-#define SCALE(s) SPEC_PARAMS(embedding_fwd, s)
+#define SCALE(s) SPEC_PARAMS(embedding_fwd, s, 0)
 SPEC_BUILD(build, attncl_embedding(g, in[0], in[1], (float)scale_of(params)))
 
 OP_SPEC(embedding_fwd, .in = "tokens i32:0:V R*; weight f32 V C", .out = "y f32 R* C",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// dweight[v, :] = scale sum over r with tokens[r] = v of dy[r, :]
+// dweight[v, :] = scale sum over r with tokens[r] = v of dy[r, :],   0 for v = untrained - 1
 
 #include <math.h>
 
@@ -28,6 +28,9 @@ static void gradient(const void *params, struct host *const *in, struct host *co
 
     if (out[0]->count > 0)
         ref_embedding_bwd(in[0], in[2], (double)p->scale, out[0]);
+    for (int64_t c = 0; c < out[0]->dim[1] && p->untrained > 0 && p->untrained <= out[0]->dim[0];
+         ++c)
+        out[0]->data[(p->untrained - 1) * out[0]->dim[1] + c] = 0;
 }
 
 // Sums of at most that many terms of size up to 6, each rounded.
@@ -45,6 +48,7 @@ OP_SPEC(embedding_bwd, .in = "tokens i32:-2:V+2 R*; weight f32 V C; dy f32 R* C"
         .out = "dweight f32 V C", .ref = gradient, .allow = allow,
         .smoke = "R=3x5 V=7 C=19; R=700 V=65 C=33; R=- V=3 C=5", .full = "R=40 V=3000 C=5",
         .special = "R=4 V=5 C=21", .data = INT_ENDS,
-        .cases = {{"all", SPEC_PARAMS(embedding_bwd, 1.5f)},
-                  {"one", SPEC_PARAMS(embedding_bwd, 1.5f), "tokens i32:4:5 R*",
+        .cases = {{"all", SPEC_PARAMS(embedding_bwd, 1.5f, 0)},
+                  {"padded", SPEC_PARAMS(embedding_bwd, 1.5f, 2)},
+                  {"one", SPEC_PARAMS(embedding_bwd, 1.5f, 0), "tokens i32:4:5 R*",
                    .smoke = "R=300 V=9 C=16"}});

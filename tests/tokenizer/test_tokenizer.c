@@ -285,6 +285,7 @@ TEST(pieces_are_those_of_tokenizers)
          "a",
          1},                                                         // U+180E is no white space
         {"Isolated", "false", "\\\\w+", "a\xcc\x81\xe2\x93\x90", 1}, // a mark, a circled letter
+        {"Isolated", "false", "\\\\w+", "a\xc2\xbd", 1},             // a fraction
         {"Isolated", "false", "\\\\v", "a\n\v", 2},
         {"Isolated", "false", "b{,2}$", "abb\nb", 4},
         {"Isolated", "false", "[\\\\s\\\\d]", "a1 b", 4},
@@ -378,6 +379,54 @@ TEST(the_longest_added_token_is_taken)
 
     ck_ok(attncl_tokenizer_create(model, strlen(model), &t));
     ck_ok(attncl_tokenizer_encode(t, "abcdabcxabaabc", 14, 0, &ids, &n));
+    ck_assert_uint_eq(n, COUNT_OF(want));
+    ck_assert_mem_eq(ids, want, sizeof want);
+    attncl_tokenizer_destroy(t);
+}
+
+// White space that an added token absorbs holds further ones; one with nothing left of its own is dropped.
+TEST(added_tokens_of_white_space_overlap)
+{
+    static const struct {
+        const char *lstrip;
+        size_t n;
+    } rows[] = {{"false", 2}, {"true", 1}};
+
+    for (size_t i = 0; i < COUNT_OF(rows); ++i) {
+        char text[400];
+        attncl_tokenizer *t;
+        const int32_t *ids;
+        size_t n;
+        snprintf(text, sizeof text,
+                 "{\"model\": {\"unk_token\": \"?\", \"vocab\": {\"?\": 0}, \"merges\": []}, "
+                 "\"added_tokens\": [{\"id\": 4, \"content\": \"  \", \"special\": true, "
+                 "\"lstrip\": %s, \"rstrip\": true}]}",
+                 rows[i].lstrip);
+        ck_ok(attncl_tokenizer_create(text, strlen(text), &t));
+        ck_ok(attncl_tokenizer_encode(t, "     ", 5, 0, &ids, &n));
+        ck_assert_uint_eq(n, rows[i].n);
+        attncl_tokenizer_destroy(t);
+    }
+}
+
+// Metaspace and ByteLevel both rewrite the text, with a step between that does not.
+TEST(two_steps_rewrite_a_text)
+{
+    static const char model[] =
+        "{\"model\": {\"vocab\": {\"\xc4\xa0\": 1, \"a\": 2, \"b\": 3, \"\xc3\xa2\": 4, "
+        "\"\xc4\xb8\": 5, "
+        "\"\xc4\xa3\": 6}, \"merges\": []}, \"pre_tokenizer\": {\"type\": \"Sequence\", "
+        "\"pretokenizers\": [{\"type\": \"Metaspace\", \"replacement\": \"\xe2\x96\x81\", "
+        "\"prepend_scheme\": \"never\", \"split\": false}, {\"type\": \"Split\", \"pattern\": "
+        "{\"String\": \"a\"}, \"behavior\": \"Isolated\"}, {\"type\": \"ByteLevel\", "
+        "\"add_prefix_space\": true, \"use_regex\": false}]}}";
+    static const int32_t want[] = {1, 3, 4, 5, 6, 1, 2, 1, 3};
+    attncl_tokenizer *t;
+    const int32_t *ids;
+    size_t n;
+
+    ck_ok(attncl_tokenizer_create(model, strlen(model), &t));
+    ck_ok(attncl_tokenizer_encode(t, "b ab", 4, 0, &ids, &n));
     ck_assert_uint_eq(n, COUNT_OF(want));
     ck_assert_mem_eq(ids, want, sizeof want);
     attncl_tokenizer_destroy(t);

@@ -2,7 +2,7 @@
 //
 // The gradient of an embedding's table.
 //
-//   dweight[v, :] = scale sum over r with tokens[r] = v of dy[r, :]
+//   dweight[v, :] = scale sum over r with tokens[r] = v of dy[r, :],   0 for v = untrained - 1
 //
 // No atomics: first the occurrences of each token are linked in order, then every row of the table
 // walks its list (cl/embedding/embedding_bwd.cl).  A CPU links them one by one, in O(n); on a GPU all
@@ -45,7 +45,7 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->scratch), arg_mem(call->in[2]), arg_mem(call->out[0]),
                                arg_i32(n_tokens), arg_i32(width), arg_i32(p.rows_per_group),
-                               arg_f32(params->scale)));
+                               arg_f32(params->scale), arg_i32(params->untrained)));
 }
 
 const struct op_class attncl__op_embedding_bwd = {

@@ -6,7 +6,7 @@
 
 TEST(a_token_outside_reads_no_other_memory)
 {
-    const struct embedding_fwd_params params = {1};
+    const struct embedding_fwd_params params = {1, 0};
     struct host *tokens = host_new(ATTNCL_I32, DIMS(3)), *weight = host_random(2, DIMS(4, 6));
     struct host *got = host_new(ATTNCL_F32, DIMS(3, 6));
     const double outside[] = {-1, 4, 2147483647};

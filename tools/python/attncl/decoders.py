@@ -42,17 +42,43 @@ def check_size(name: str, value: Any, most: int = 2 ** 31 - 1) -> int:
     return value
 
 
-# Keys of training, generation and the package, which do not change the logits.
+# Keys of training, generation and other programs, which do not change the logits.
 _HARMLESS = {
     "_name_or_path", "architectures", "auto_map", "bos_token_id", "chunk_size_feed_forward", "classifier_dropout", "dtype",
     "eos_token_id", "id2label", "initializer_range", "is_decoder", "is_encoder_decoder", "label2id", "output_attentions",
     "output_hidden_states", "pad_token_id", "problem_type", "resid_pdrop", "embd_pdrop", "return_dict", "torch_dtype",
     "transformers_version", "use_cache", "attention_dropout", "hidden_dropout", "max_window_layers", "model_type",
     "cache_implementation", "attn_pdrop", "n_ctx", "reorder_and_upcast_attn", "summary_activation", "summary_first_dropout",
-    "summary_proj_to_labels", "summary_type", "summary_use_proj", "task_specific_params",
+    "summary_proj_to_labels", "summary_type", "summary_use_proj", "task_specific_params", "pretraining_tp",
+    "_attn_implementation", "_attn_implementation_autoset", "_num_labels", "gradient_checkpointing", "is_llama_config",
+    "max_sequence_length", "neftune_noise_alpha", "tokenizer_class", "torchscript", "transformers.js_config", "unsloth_fixed",
+    "unsloth_version", "use_bfloat16",
+    # Of generation, which transformers kept in config.json up to version 4.
+    "begin_suppress_tokens", "bad_words_ids", "decoder_start_token_id", "diversity_penalty", "do_sample", "early_stopping",
+    "forced_bos_token_id", "forced_eos_token_id", "length_penalty", "max_length", "max_new_tokens", "min_length",
+    "no_repeat_ngram_size", "num_beam_groups", "num_beams", "num_return_sequences", "output_scores", "prefix",
+    "remove_invalid_values", "repetition_penalty", "return_dict_in_generate", "sep_token_id", "suppress_tokens", "temperature",
+    "top_k", "top_p", "typical_p",
 }
+# Features that published files name and that only other families have.
+_OFF = {"attention_bias", "lm_head_bias", "mlp_bias", "pruned_heads", "qk_layer_norms", "rope_interleaved", "use_mrope"}
+# Defaults of transformers for absent keys, where a null means something else or the family differs from the others.
+_GEMMA = {"head_dim": 256, "hidden_activation": "gelu_pytorch_tanh", "num_key_value_heads": 4, "pad_token_id": 0,
+          "sliding_window": 4096}
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "mistral": {"num_key_value_heads": 8, "sliding_window": 4096},
+    "qwen2": {"num_key_value_heads": 32, "sliding_window": 4096},
+    "qwen3": {"head_dim": 128, "num_key_value_heads": 32, "sliding_window": 4096},
+    "smollm3": {"num_key_value_heads": 4, "rope_theta": 2e6, "tie_word_embeddings": True},
+    "gemma": {"head_dim": 256, "hidden_act": "gelu_pytorch_tanh", "num_key_value_heads": 16, "pad_token_id": 0},
+    "gemma2": {**_GEMMA, "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0},
+    "gemma3_text": {**_GEMMA, "rope_theta": 1e6},
+    "gpt_neox": {"hidden_act": "gelu", "partial_rotary_factor": 0.25},
+}
+# Older names of keys.
+_RENAMED = {"gpt_neox": {"rotary_pct": "partial_rotary_factor", "rotary_emb_base": "rope_theta"}}
 _ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_new": "gelu_tanh",
-                "gelu_fast": "gelu_tanh", "relu": "relu", "tanh": "tanh", "sigmoid": "sigmoid"}
+                "gelu_fast": "gelu_tanh", "gelu_accurate": "gelu_tanh", "gelu_python": "gelu", "linear": "identity", "relu": "relu", "tanh": "tanh", "sigmoid": "sigmoid"}
 # Endings of tensors that follow from config.json.
 DERIVED = ("rotary_emb.inv_freq", ".attention.bias", ".attention.masked_bias", ".attn.bias", ".attn.masked_bias")
 _MOST_LAYERS = 9999
@@ -67,7 +93,13 @@ class Config:
     """config.json; remembers which keys were read."""
 
     def __init__(self, values: Mapping[str, Any]):
+        family = values.get("model_type")
         self._values, self._left = dict(values), set(values) - _HARMLESS
+        for old, new in _RENAMED.get(family, {}).items():
+            if old in values:
+                self._values.setdefault(new, values[old])
+                self._left.discard(old)
+        self._values = {**_DEFAULTS.get(family, {}), **self._values}
 
     def take(self, key: str, default: Any = _REQUIRED) -> Any:
         self._left.discard(key)
@@ -86,8 +118,11 @@ class Config:
             refuse(f"config.json: {key} is {value!r}, expected {' or '.join(map(repr, allowed))}: {why}")
 
     def finish(self) -> None:
-        if self._left:
-            refuse(f"config.json: {some(sorted(self._left))}: not known for model_type {self._values.get('model_type')!r}")
+        for key in sorted(self._left & _OFF):
+            if self._values[key]:
+                refuse(f"config.json: {key} is {self._values[key]!r}, expected False: model_type {self._values['model_type']!r} has none")
+        if self._left - _OFF:
+            refuse(f"config.json: {some(sorted(self._left - _OFF))}: not known for model_type {self._values.get('model_type')!r}")
 
 
 def _rope(c: Config, head_dim: int) -> dict[str, Any]:
@@ -102,8 +137,8 @@ def _rope(c: Config, head_dim: int) -> dict[str, Any]:
             refuse("config.json: rope_parameters: sliding_attention has more than rope_theta, and rope_type 'default' expected")
     old = {key: value for key, value in (("rope_theta", c.take("rope_theta", None)), ("partial_rotary_factor",
            c.take("partial_rotary_factor", None))) if value is not None}
-    given = {**old, **c.take("rope_scaling", {}), **parameters}
-    original = c.take("original_max_position_embeddings", None)
+    given = {key: value for key, value in {**old, **c.take("rope_scaling", {}), **parameters}.items() if value is not None}
+    original = c.take("original_max_position_embeddings", c.take("max_position_embeddings"))
     kind = given.pop("rope_type", given.pop("type", "default"))
     given.pop("type", None)
     share = _check_kind("config.json: partial_rotary_factor", given.pop("partial_rotary_factor", 1.0), 1.0)
@@ -118,11 +153,9 @@ def _rope(c: Config, head_dim: int) -> dict[str, Any]:
         return keys
     if kind not in ("linear", "llama3", "yarn"):
         refuse(f"config.json: rope_type {kind!r} is none of default, linear, dynamic, llama3, yarn")
-    if not given.pop("truncate", True):
-        refuse("config.json: rope_parameters: truncate is false, expected true")
-    if kind != "linear" and original is not None:
+    if kind != "linear":
         given.setdefault("original_max_position_embeddings", original)
-    return {**keys, "rope_scaling": kind, **{f"rope_{key}": value for key, value in given.items() if value is not None}}
+    return {**keys, "rope_scaling": kind, **{f"rope_{key}": value for key, value in given.items()}}
 
 
 def _attention_biases(c: Config, default: bool = False) -> dict[str, bool]:
@@ -145,8 +178,11 @@ def _common_config(c: Config, **more: Any) -> dict[str, Any]:
     head_dim = c.take_size("head_dim", width // heads)
     name = c.take("hidden_activation", None) or c.take("hidden_act", "silu")
     c.take("hidden_act", None)
+    n_vocab, padding = c.take_size("vocab_size"), c.take("pad_token_id", None)
+    if padding is not None and -n_vocab <= padding < n_vocab:
+        more = {"padding_idx": padding % n_vocab, **more}
     return {
-        "layer": "transformer", "n_vocab": c.take_size("vocab_size"), "d_model": width, "n_layers": c.take_size("num_hidden_layers", most=_MOST_LAYERS),
+        "layer": "transformer", "n_vocab": n_vocab, "d_model": width, "n_layers": c.take_size("num_hidden_layers", most=_MOST_LAYERS),
         "heads": heads, "n_kv_heads": c.take_size("num_key_value_heads", heads), "head_dim": head_dim,
         "d_ff": c.take("intermediate_size"), "activation": _activation(name), "is_gated": True, "norm": "rms",
         "norm_first": True, "final_norm": True, "pos": "no_pos", "max_len": c.take("max_position_embeddings"),
@@ -237,7 +273,6 @@ Family = Callable[[Config], tuple[dict[str, Any], Iterator[Move]]]
 
 
 def _llama(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
-    c.expect("pretraining_tp", 1, why="products are not split")
     config = _common_config(c, **_attention_biases(c), **_feed_forward_biases(c))
     return config, _llama_moves(config)
 
@@ -321,14 +356,11 @@ def _phi3(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
 
 
 def _gpt_neox(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
-    c.take("rotary_emb_base", None)
-    share = c.take("rotary_pct", None)
     biases = _attention_biases(c, True)
     parallel = c.take("use_parallel_residual", True)
     config = _common_config(c, layer_norm_eps=c.take("layer_norm_eps"), norm="layer", is_gated=False, parallel=parallel, bias1=True, bias2=True,
                      **biases)
-    if share is not None:
-        config["rope_width"] = int(config["head_dim"] * share)
+    config.pop("padding_idx", None)  # its embedding has none
     heads, head_dim = config["heads"], config["head_dim"]
     config["n_kv_heads"] = heads
 
