@@ -97,10 +97,11 @@ static bool is_nameless(const struct bpe *bpe, int32_t id)
 }
 
 // Finds where a text can be cut into words, which the cache can keep: before each U+2581 that no merge rule crosses.
+// Without an unknown token a dropped character may hide the one that a merge joins to U+2581.
 static void find_cuts(attncl_tokenizer *t)
 {
     struct bpe *bpe = &t->bpe;
-    bool is_possible = !bpe->is_byte_level && !bpe->ignore_merges &&
+    bool is_possible = !bpe->is_byte_level && !bpe->ignore_merges && bpe->unk >= 0 &&
                        attncl__vocab_find(t, space_symbol, SPACE_SYMBOL_BYTES) >= 0;
 
     memset(bpe->can_cut, true, sizeof bpe->can_cut);

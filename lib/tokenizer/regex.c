@@ -78,8 +78,9 @@ static attncl_status translate_code(struct reader *reader)
     return ATTNCL_OK;
 }
 
-// With the superscripts and fractions of Latin-1.
-#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
+// Outside classes Oniguruma's words have Latin-1's superscripts and fractions too.
+#define WORD          "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
+#define LATIN_NUMBERS "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
 
 static attncl_status translate_escape(struct reader *reader)
 {
@@ -91,8 +92,8 @@ static attncl_status translate_escape(struct reader *reader)
         {'S', "\\P{White_Space}", "\\P{White_Space}"},
         {'d', "\\p{Nd}", "\\p{Nd}"},
         {'D', "\\P{Nd}", "\\P{Nd}"},
-        {'w', "[" WORD "]", WORD},
-        {'W', "[^" WORD "]", NULL},
+        {'w', "[" WORD LATIN_NUMBERS "]", WORD},
+        {'W', "[^" WORD LATIN_NUMBERS "]", NULL},
         {'v', "\\x{b}", "\\x{b}"},
         {'n', "\\n", "\\n"},
         {'r', "\\r", "\\r"},

@@ -116,7 +116,7 @@ struct normalizer {
 
 // -- pre-tokenizer (split.c)
 
-// Words as the regex crate's \w knows them; Oniguruma's has some numbers more.
+// Words as the regex crate's \w knows them; Oniguruma's has more numbers.
 #define WORD_CLASS "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u200c\\u200d"
 
 struct piece {

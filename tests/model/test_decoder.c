@@ -32,6 +32,7 @@ static const char *const names[] = {
     "lm_parallel",
     "lm_windows",
     "lm_alibi",
+    "lm_padded",
 };
 enum { N_NAMES = sizeof names / sizeof names[0] };
 

@@ -286,6 +286,7 @@ TEST(pieces_are_those_of_tokenizers)
          1},                                                         // U+180E is no white space
         {"Isolated", "false", "\\\\w+", "a\xcc\x81\xe2\x93\x90", 1}, // a mark, a circled letter
         {"Isolated", "false", "\\\\w+", "a\xc2\xbd", 1},             // a fraction
+        {"Isolated", "false", "[\\\\w]+", "a\xc2\xbd", 2},           // but not in a class
         {"Isolated", "false", "\\\\v", "a\n\v", 2},
         {"Isolated", "false", "b{,2}$", "abb\nb", 4},
         {"Isolated", "false", "[\\\\s\\\\d]", "a1 b", 4},
@@ -362,6 +363,23 @@ TEST(merges_over_spaces_and_unknown_characters)
         ck_assert_msg(n == rows[i].n && memcmp(ids, rows[i].ids, n * sizeof *ids) == 0, "%s",
                       rows[i].text);
     }
+    attncl_tokenizer_destroy(t);
+}
+
+// Without an unknown token a character is dropped, and its neighbours merge.
+TEST(merges_over_dropped_characters)
+{
+    static const char model[] = "{\"model\": {\"vocab\": {\"\xe2\x96\x81\": 0, \"a\": 1, "
+                                "\"a\xe2\x96\x81\": 2}, \"merges\": "
+                                "[\"a \xe2\x96\x81\"]}}";
+    attncl_tokenizer *t;
+    const int32_t *ids;
+    size_t n;
+
+    ck_ok(attncl_tokenizer_create(model, strlen(model), &t));
+    ck_ok(attncl_tokenizer_encode(t, "ax\xe2\x96\x81", 5, 0, &ids, &n));
+    ck_assert_uint_eq(n, 1);
+    ck_assert_int_eq(ids[0], 2);
     attncl_tokenizer_destroy(t);
 }
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Decoder-only language models as Llama, Qwen 3, GPT-NeoX and Gemma have them: RMS norm, rotary positions, grouped heads, windows,
 soft caps."""
+import math
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -22,14 +24,21 @@ def make_norm(c, width):
 def rotate(x, c):
     """x [T, B, H, D]: the first rope_width channels; angles are floats' products."""
     width = c["rope_width"]
-    half = width // 2
+    half = (width + 1) // 2  # of an odd width one more channel turns
     frequency = 1 / c["rope_theta"] ** (torch.arange(0, width, 2).float() / width)
+    factor = 1.0
     if c.get("rope_scaling") == "linear":
         frequency = frequency / c["rope_factor"]
+    if c.get("rope_scaling") == "yarn":  # without truncation
+        low, high = (width * math.log(c["rope_original_max_position_embeddings"] / (turns * 2 * math.pi)) / (2 * math.log(c["rope_theta"])) for turns in (32, 1))
+        part = ((torch.arange(half) - max(low, 0)) / (min(high, width - 1) - max(low, 0))).clamp(0, 1)
+        frequency, factor = frequency * (1 - part + part / c["rope_factor"]), 0.1 * math.log(c["rope_factor"]) + 1
+    width = 2 * half
     angle = (torch.arange(len(x)).float()[:, None] * frequency).to(x.dtype)[:, None, None]
     neighbours = c.get("rope_pairs") == "neighbours"
     a, b = (x[..., 0:width:2], x[..., 1:width:2]) if neighbours else (x[..., :half], x[..., half:width])
-    turned = a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()
+    cos, sin = factor * angle.cos(), factor * angle.sin()
+    turned = a * cos - b * sin, b * cos + a * sin
     turned = torch.stack(turned, -1).flatten(-2) if neighbours else torch.cat(turned, -1)
     return torch.cat([turned, x[..., width:]], -1)
 
@@ -122,7 +131,7 @@ class DecoderLM(nn.Module):
     def __init__(self, c):
         super().__init__()
         self.c = c
-        self.src_embed = nn.Embedding(c["n_vocab"], c["d_model"])
+        self.src_embed = nn.Embedding(c["n_vocab"], c["d_model"], padding_idx=c.get("padding_idx"))
         self.encoder = nn.Module()
         self.encoder.layers, self.encoder.norm = nn.ModuleList(Layer(of_layer(c, i)) for i in range(c["n_layers"])), make_norm(c, c["d_model"])
         self.generator = nn.Module()
