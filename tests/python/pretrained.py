@@ -229,6 +229,8 @@ class Decoders(Case):
                                              "layer_types": ["full_attention", "sliding_attention"], "rope_parameters": {
                                                  "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e5},
                                                  "sliding_attention": {"rope_type": "default", "rope_theta": 100.0}}}), ("Phi3", {"partial_rotary_factor": 0.5}),
+                             ("Gemma3Text", {**caps, "attn_logit_softcapping": None, "layer_types": ["full_attention", "sliding_attention"], "rope_parameters": {
+                                 "full_attention": {**self.ROPES[3], "rope_theta": 1e4}, "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}}),
                              ("GPTNeoX", {"num_attention_heads": 3}),
                              ("GPTNeoX", {"num_attention_heads": 3, "rope_parameters": {"rope_theta": 100.0, "partial_rotary_factor": 0.4}}),
                              ("GPTNeoX", {"num_attention_heads": 3, "use_parallel_residual": False})):

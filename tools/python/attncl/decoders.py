@@ -334,6 +334,7 @@ def _gemma3(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
     cap = c.take("final_logit_softcapping", None)
     config, moves = _gemma_2_and_3(c, 6, qk_norm=True, **({} if cap is None else {"logit_softcap": cap}))
     config.setdefault("rope_local_theta", c.take("rope_local_base_freq", 10000.0))
+    config.pop("rope_truncate", None)  # transformers looks for it outside of full_attention
     return config, moves
 
 
