@@ -368,6 +368,7 @@ class Decoders(Case):
         good = json.loads((self.at / "d" / "config.json").read_text())
         for more, words in (({"hidden_act": "relu6"}, "activation 'relu6' is none of silu"), ({"novel": 1}, "config.json: novel: not known"),
                             ({"rope_parameters": {"rope_type": "longrope"}}, "rope_type 'longrope' is none of default, linear"),
+                            ({"rope_parameters": {"rope_type": "yarn", "factor": 2, "partial_rotary_factor": 0.3}}, "yarn turns 1 channels of a head, expected an even"),
                             ({"num_hidden_layers": 3}, "there is no tensor model.layers.2.input_layernorm.weight"),
                             ({"num_hidden_layers": 1}, "arch lm has no place for: model.layers.1."),
                             ({"intermediate_size": 41}, r"mlp.gate_proj.weight becomes .*layer1.weight \[40, 24\], expected \[41, 24\]"),

@@ -153,6 +153,8 @@ def _rope(c: Config, head_dim: int) -> dict[str, Any]:
         return keys
     if kind not in ("linear", "llama3", "yarn"):
         refuse(f"config.json: rope_type {kind!r} is none of default, linear, dynamic, llama3, yarn")
+    if kind == "yarn" and keys["rope_width"] % 2:
+        refuse(f"config.json: yarn turns {keys['rope_width']} channels of a head, expected an even number, as in transformers")
     if kind != "linear":
         given.setdefault("original_max_position_embeddings", original)
     return {**keys, "rope_scaling": kind, **{f"rope_{key}": value for key, value in given.items()}}
