@@ -166,6 +166,9 @@ const struct arch_class attncl__arch_seq2seq_bahdanau = {
 static attncl_value add_first_tokens(attncl_graph *g, int64_t bos, int64_t n)
 {
     const int64_t dim[2] = {n, 1};
+
+    if (attncl__graph_failed(g))
+        return ATTNCL_NONE_VALUE;
     int32_t *tokens = attncl__alloc_array((size_t)n, sizeof *tokens);
     if (!tokens)
         return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "%" PRId64 " tokens", n);

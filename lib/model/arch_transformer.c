@@ -56,6 +56,9 @@ static attncl_value add_mean_weights(attncl_graph *g, int64_t n_rows, int64_t n_
 {
     const int64_t dim[3] = {n_rows, 1, n_seq};
     const size_t count = (size_t)n_rows * (size_t)n_seq; // no more than x has
+
+    if (attncl__graph_failed(g))
+        return ATTNCL_NONE_VALUE;
     float *parts = attncl__alloc_array(count, sizeof *parts);
     if (!parts)
         return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "the mean of %zu elements", count);

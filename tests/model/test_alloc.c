@@ -85,6 +85,8 @@ static const struct {
     {"aft_local", describe},
     {"gru", describe_example},
     {"gru", whole_run},
+    {"classes_mean_grad", whole_run},
+    {"seq2seq_predict", whole_run},
     {"linear", count_devices},
 };
 enum { N_WALKS = sizeof walks / sizeof walks[0] };

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -208,20 +209,21 @@ void golden_rewrite(const struct golden *golden, const char *path, struct golden
 
 void golden_each(void (*visit)(const char *name, void *user), void *user)
 {
-    DIR *directory = opendir(ATTNCL_TEST_DATA);
-    struct dirent *entry;
+    struct dirent **list; // sorted: who takes every second one takes the same ones everywhere
+    const int n_entries = scandir(ATTNCL_TEST_DATA, &list, NULL, alphasort);
     int n = 0;
 
-    ck_assert(directory != NULL);
-    while ((entry = readdir(directory)) != NULL) {
-        char *end = strstr(entry->d_name, ".safetensors");
-        if (!end)
-            continue;
-        *end = '\0';
-        visit(entry->d_name, user);
-        ++n;
+    ck_assert_int_ge(n_entries, 0);
+    for (int i = 0; i < n_entries; ++i) {
+        char *const name = list[i]->d_name, *const end = strstr(name, ".safetensors");
+        if (end) {
+            *end = '\0';
+            visit(name, user);
+            ++n;
+        }
+        free(list[i]);
     }
-    closedir(directory);
+    free(list);
     ck_assert_int_ge(n, 100);
 }
 
