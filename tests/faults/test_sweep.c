@@ -43,8 +43,9 @@ static const struct {
     work_fn *run; // NULL: of any work
     const char *function;
 } tolerated[] = {
-    {NULL, "clFinish"},               // at the end of a graph, when its results have been read
-    {work_bound, "clCreateSubBuffer"} // then the buffer is copied
+    {NULL, "clFinish"},                    // at the end of a graph, when its results have been read
+    {work_bound, "clCreateSubBuffer"},     // then the buffer is copied
+    {work_trainer, "clEnqueueWriteBuffer"} // of a batch ahead, which is written again
 };
 
 static const struct kind {
