@@ -8,7 +8,7 @@ set(attncl_tiers
     "ci      accuracy\\.(functions|rows)"
     "ci      personas\\.(limits|two_devices)"
     "ci      tools\\.(architectures|convert|language|manual|pictures|report|train|train_resume)"
-    "ci      python\\.api"
+    "ci      (bench\\.small|python\\.api)"
     "ci      style\\..*"
     "full    model\\.(alloc|decoder_(crop|sample|state)|describe|dropout(_golden)?|initial|keys|parameters|refuse|status|steady|tolerate)@gpu"
     "full    exec\\.queues@gpu"
