@@ -18,8 +18,8 @@ attncl_status attncl__added_add(attncl_tokenizer *t, struct added_set *set,
     set->list[set->n++] = *token;
     if (!token->single_word || t->word_begin)
         return ATTNCL_OK;
-    TRY(attncl__pattern_regex("\\A[" WORD_CLASS "]", &t->word_begin));
-    return attncl__pattern_regex("[" WORD_CLASS "]\\z", &t->word_end);
+    TRY(attncl__pattern_regex("\\A[\\w\\u200c\\u200d]", &t->word_begin));
+    return attncl__pattern_regex("[\\w\\u200c\\u200d]\\z", &t->word_end);
 }
 
 static int compare_tokens(const void *a, const void *b)

@@ -17,7 +17,7 @@ static const char behaviors[] =
 
 static const char gpt2_words[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
-static const char words[] = "[" WORD_CLASS "]+|[^" WORD_CLASS "\\s]+";
+static const char words[] = "[\\w\\u200c\\u200d]+|[^\\w\\s\\u200c\\u200d]+";
 static const char punctuation[] = "[!-/:-@\\[-`{-~\\p{P}]";
 
 static attncl_status add_split(attncl_tokenizer *t, struct split **ret)

@@ -116,9 +116,6 @@ struct normalizer {
 
 // -- pre-tokenizer (split.c)
 
-// Words as the regex crate's \w knows them; Oniguruma's has more numbers.
-#define WORD_CLASS "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u200c\\u200d"
-
 struct piece {
     size_t begin, end;
 };
