@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// What an option takes as its argument, and what its value points to.
+// The kind of an option: its argument, and the type of the variable that receives it.
 enum option_kind {
     OPTION_SWITCH,  // no argument; bool, which becomes true
     OPTION_TEXT,    // const char *

@@ -7,11 +7,11 @@
 //   Memory    reads and writes each new row once; reads what is in front of them, unless that is float and no ring
 //   Numerics  head_row.clh; rounded to the cache's type; all rows as the cache has them
 //
-//   Macro       Meaning                                                                        Values
-//   BEHIND      a position is where new rows go, else 0                                        0 | 1
-//   CACHE_TYPE  as in stored.clh; 3: rows in 8 bits                                            0 | 1 | 2 | 3
-//   RING        position t is in row t mod limit: 1 takes new rows, of which the last stay; 2  0 | 1 | 2
-//               returns those in front of them first, at most limit
+//   Macro       Meaning                                                                            Values
+//   BEHIND      a position is where new rows go, else 0                                            0 | 1
+//   CACHE_TYPE  as in stored.clh; 3: rows in 8 bits                                                0 | 1 | 2 | 3
+//   RING        caches are rings, with position t in row t mod limit.  2: a first launch, which    0 | 1 | 2
+//               returns the rows in front of the new ones; 1: which stores the last of the new ones
 
 #include "attention/head_row.clh"
 
@@ -28,7 +28,7 @@
 #define RING_ARGS  , __global const int *restrict last, __global int *restrict n_front
 #define IS_KEPT(i) ((i) <= *last && (i) > *last - limit)
 
-// What a cache makes of a head's elements, whose largest magnitude counts in 8 bits.
+// Rounds a head's elements as the cache would store them.  `largest`: their largest magnitude, used for 8 bits.
 static inline FV round_as_stored(FV v, float largest)
 {
     float x[VW];

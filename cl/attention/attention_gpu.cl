@@ -151,7 +151,7 @@ static inline void store_weights(int item, const struct block *x, int j0, bool s
     }
 }
 
-// Returns whether keys beyond all lengths count: a row has no score, or none above theirs.
+// Returns whether keys beyond all lengths have a weight in some row: none of its other scores is well above MASKED_SCORE.
 static inline bool masked_keys_count(int item, const struct block *x, const float row_max[4])
 {
     const int row = 4 * TILE_Y;

@@ -149,7 +149,7 @@ LOCAL_INLINE void add_tile(const struct block *x, int j0, float s[KEY_PIECES][MM
     add_products(s, low, rows_from(x->values, j0), 0, x->value_width, x->stage, x->box, sums);
 }
 
-// Returns whether keys beyond all lengths count: a row has no score, or none above theirs.
+// Returns whether keys beyond all lengths have a weight in some row: none of its other scores is well above MASKED_SCORE.
 LOCAL_INLINE bool masked_keys_count(const struct block *x, const float row_max[ROWS])
 {
     bool here = false;

@@ -8,7 +8,7 @@
 #include "attncl/model.h"
 #include "model/inputs.h"
 
-// What the output's scores classify: the targets of attncl_model_loss() and of training.
+// The kind of targets that the output's scores are compared with, in attncl_model_loss() and in training.
 enum target_kind { TARGET_NONE, TARGET_NEXT_TOKENS, TARGET_SENTENCES, TARGET_LABELS };
 
 // The graphs of a decoder, for `batch` sequences.

@@ -9,7 +9,7 @@
 
 enum { MAX_SYMBOLS = 24 };
 
-// Integers of a configuration, in terms of which extents are written: 128 as "d_ffn/2".
+// A configuration's integers.  Extents are written by their names: 128 as "d_ffn/2".
 struct symbols {
     struct symbol {
         const char *name; // of the configuration

@@ -221,8 +221,6 @@ LOOP_TEST(a_reset_begins_anew, 0, N_STATES)
     enum { BATCH = 2, VOCABULARY = 13, LIMIT = 90, LARGEST = 8192 * BATCH * 24 * 4 };
     static const int64_t lengths[] = {1, 1, 1, 0, 21, 1, 33, 1, 0, 70, 1, 9};
     static uint8_t nan[LARGEST];
-    attncl_decoder_options options = ATTNCL_DECODER_OPTIONS_INIT;
-    attncl_decoder *used = NULL, *fresh = NULL;
     attncl_model *model = NULL;
     attncl_shape shape;
     float got[BATCH * VOCABULARY], want[BATCH * VOCABULARY];
@@ -233,9 +231,8 @@ LOOP_TEST(a_reset_begins_anew, 0, N_STATES)
              "{\"layer\": %s, \"d_model\": 24, \"n_layers\": 1, \"n_vocab\": %d, \"max_len\": %d}",
              states[_i].layer, VOCABULARY, LIMIT);
     ck_ok(attncl_model_create(test_context(), "lm", config, 5, &model));
-    options.state_dtype = states[_i].dtype;
-    ck_ok(attncl_decoder_create(model, BATCH, &options, &fresh));
-    ck_ok(attncl_decoder_create(model, BATCH, &options, &used));
+    attncl_decoder *const fresh = test_decoder(model, BATCH, states[_i].dtype);
+    attncl_decoder *const used = test_decoder(model, BATCH, states[_i].dtype);
     memset(nan, 0xff, sizeof nan);
     for (int i = 0; i < 70 * BATCH; ++i)
         tokens[i] = (i * 7 + i * i / 5) % VOCABULARY;

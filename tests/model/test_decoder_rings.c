@@ -30,16 +30,6 @@ static const struct {
 };
 enum { N_FORMS = sizeof forms / sizeof forms[0] };
 
-static attncl_decoder *open_decoder(attncl_model *model, attncl_dtype type)
-{
-    attncl_decoder_options options = ATTNCL_DECODER_OPTIONS_INIT;
-    attncl_decoder *decoder = NULL;
-
-    options.state_dtype = type;
-    ck_ok(attncl_decoder_create(model, BATCH, &options, &decoder));
-    return decoder;
-}
-
 static void get_scores(attncl_model *model, const int32_t *text, float *scores)
 {
     const attncl_array tokens = {
@@ -79,7 +69,7 @@ LOOP_TEST(scores_are_those_of_the_sequence, 0, N_FORMS)
     const int n_lengths = on_simulator() ? 3 : COUNT_OF(lengths);
     int32_t text[LENGTH * BATCH];
     attncl_model *model = create_drawing("lm", forms[_i].config, LIMIT);
-    attncl_decoder *d = open_decoder(model, forms[_i].type);
+    attncl_decoder *d = test_decoder(model, BATCH, forms[_i].type);
 
     for (int i = 0; i < LENGTH * BATCH; ++i)
         text[i] = (7 * i + i * i / 5) % VOCABULARY;
@@ -102,7 +92,7 @@ TEST(drawn_tokens_are_those_of_steps)
     static const attncl_sampling s = {sizeof(attncl_sampling), 0.7, 9, 0xfedcba9876543210u};
     int32_t want[LENGTH * BATCH], got[LENGTH * BATCH];
     attncl_model *model = create_drawing("lm", forms[0].config, LIMIT);
-    attncl_decoder *d = open_decoder(model, ATTNCL_F32);
+    attncl_decoder *d = test_decoder(model, BATCH, ATTNCL_F32);
 
     check_drawn(d, on_simulator() ? WINDOW + 2 : 2 * WINDOW + 3, &s, want, got);
     close_model(model, d);

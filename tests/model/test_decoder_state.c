@@ -72,16 +72,6 @@ static bool is_left_out(int form)
     return form / 2 % 2 != form % 2 && !test_has_full_sizes();
 }
 
-static attncl_decoder *open_decoder(attncl_model *model, attncl_dtype dtype)
-{
-    attncl_decoder_options options = ATTNCL_DECODER_OPTIONS_INIT;
-    attncl_decoder *decoder = NULL;
-
-    options.state_dtype = dtype;
-    ck_ok(attncl_decoder_create(model, BATCH, &options, &decoder));
-    return decoder;
-}
-
 static void fill_tokens(int32_t tokens[LONGEST * BATCH])
 {
     for (int i = 0; i < LONGEST * BATCH; ++i)
@@ -103,8 +93,8 @@ LOOP_TEST(rows_in_8_bits, 0, 2)
     float got[ROW], want[ROW];
     struct worst worst = {0};
     attncl_model *model = create(configs[_i], 2);
-    attncl_decoder *narrow = open_decoder(model, ATTNCL_Q8);
-    attncl_decoder *wide = open_decoder(model, ATTNCL_F32);
+    attncl_decoder *narrow = test_decoder(model, BATCH, ATTNCL_Q8);
+    attncl_decoder *wide = test_decoder(model, BATCH, ATTNCL_F32);
 
     fill_tokens(tokens);
     for (int t = 0; t < LENGTH; ++t) {
@@ -148,8 +138,8 @@ LOOP_TEST(scores_are_near_those_of_f32, 0, N_FORMS)
     if (is_left_out(_i))
         return;
     attncl_model *model = create_form(_i);
-    attncl_decoder *narrow = open_decoder(model, dtype_of(_i));
-    attncl_decoder *wide = open_decoder(model, ATTNCL_F32);
+    attncl_decoder *narrow = test_decoder(model, BATCH, dtype_of(_i));
+    attncl_decoder *wide = test_decoder(model, BATCH, ATTNCL_F32);
 
     fill_tokens(tokens);
     // gMLP's rows move scores enough after 10 steps.
@@ -188,7 +178,7 @@ LOOP_TEST(a_prompt_is_its_tokens, 0, N_FORMS + COUNT_OF(layers) + COUNT_OF(other
                           : wide < (int)COUNT_OF(layers)
                               ? create(layers[wide].config, 2)
                               : create(others[wide - (int)COUNT_OF(layers)], 2);
-    attncl_decoder *decoder = open_decoder(model, wide < 0 ? dtype_of(_i) : ATTNCL_F32);
+    attncl_decoder *decoder = test_decoder(model, BATCH, wide < 0 ? dtype_of(_i) : ATTNCL_F32);
     const double tolerance = wide < 0 ? 2e-6 + rounding_of(_i) / 512 : 1e-5;
 
     fill_tokens(tokens);
@@ -232,8 +222,8 @@ LOOP_TEST(drawn_tokens_are_those_of_steps, 0, N_FORMS)
     if (is_left_out(_i))
         return;
     attncl_model *model = create_form(_i);
-    attncl_decoder *decoder = open_decoder(model, dtype_of(_i));
-    attncl_decoder *stepped = open_decoder(model, dtype_of(_i));
+    attncl_decoder *decoder = test_decoder(model, BATCH, dtype_of(_i));
+    attncl_decoder *stepped = test_decoder(model, BATCH, dtype_of(_i));
 
     fill_tokens(tokens);
     likeliest.temperature = 0;
@@ -263,8 +253,8 @@ LOOP_TEST(states_are_read_as_they_are_stored, 0, COUNT_OF(dtypes))
     int32_t tokens[LONGEST * BATCH];
     attncl_shape shape;
     attncl_model *model = create_transformer(1);
-    attncl_decoder *narrow = open_decoder(model, dtypes[_i]);
-    attncl_decoder *wide = open_decoder(model, ATTNCL_DTYPE_NONE); // the default
+    attncl_decoder *narrow = test_decoder(model, BATCH, dtypes[_i]);
+    attncl_decoder *wide = test_decoder(model, BATCH, ATTNCL_DTYPE_NONE); // the default
     attncl_graph *g = attncl_decoder_graph(narrow);
 
     fill_tokens(tokens);
@@ -296,7 +286,7 @@ LOOP_TEST(memory_is_halved, 0, 2)
     attncl_model *model = create_form(2 * _i);
 
     for (int i = 0; i < 2; ++i) {
-        attncl_decoder *decoder = open_decoder(model, i ? ATTNCL_BF16 : ATTNCL_F32);
+        attncl_decoder *decoder = test_decoder(model, BATCH, i ? ATTNCL_BF16 : ATTNCL_F32);
         ck_ok(attncl_graph_memory(attncl_decoder_graph(decoder), &report));
         bytes[i] = report.state_bytes;
         attncl_decoder_destroy(decoder);

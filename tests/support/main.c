@@ -106,6 +106,16 @@ attncl_context *test_context(void)
     return context;
 }
 
+attncl_decoder *test_decoder(attncl_model *model, int64_t batch, attncl_dtype state_dtype)
+{
+    attncl_decoder_options options = ATTNCL_DECODER_OPTIONS_INIT;
+    attncl_decoder *decoder = NULL;
+
+    options.state_dtype = state_dtype;
+    ck_ok(attncl_decoder_create(model, batch, &options, &decoder));
+    return decoder;
+}
+
 attncl_graph *test_graph(void)
 {
     attncl_graph *g = NULL;

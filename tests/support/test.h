@@ -11,6 +11,7 @@
 
 #include "attncl/context.h"
 #include "attncl/graph.h"
+#include "attncl/model.h"
 #include "attncl/status.h"
 #include "base/desc.h"
 
@@ -102,6 +103,8 @@ void test_skip(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 // Ends the program as skipped, with the reason.
 _Noreturn void test_exit_skipped(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 attncl_context *test_context(void); // the fixture's context
-attncl_graph *test_graph(void);     // a new one there, the caller's
+// A decoder of `batch` sequences whose state has that type; the caller's.
+attncl_decoder *test_decoder(attncl_model *model, int64_t batch, attncl_dtype state_dtype);
+attncl_graph *test_graph(void); // a new one there, the caller's
 
 #endif

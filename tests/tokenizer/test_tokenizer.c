@@ -44,6 +44,15 @@ static void check_text(const json_t *want, const char *text, size_t bytes)
                   "\"%s\", expected \"%s\"", text, json_string_value(want));
 }
 
+static void check_encoded(attncl_tokenizer *t, const char *text, const int32_t *want, size_t n_want)
+{
+    const int32_t *ids;
+    size_t n;
+
+    ck_ok(attncl_tokenizer_encode(t, text, strlen(text), 0, &ids, &n));
+    ck_assert_msg(n == n_want && memcmp(ids, want, n * sizeof *ids) == 0, "%s", text);
+}
+
 // All at once, and token by token, where each part must be UTF-8.
 static void check_decoded(attncl_tokenizer *t, const json_t *tokens, const json_t *want)
 {
@@ -357,11 +366,7 @@ TEST(merges_over_spaces_and_unknown_characters)
 
     ck_ok(attncl_tokenizer_create(model, strlen(model), &t));
     for (size_t i = 0; i < COUNT_OF(rows); ++i) {
-        const int32_t *ids;
-        size_t n;
-        ck_ok(attncl_tokenizer_encode(t, rows[i].text, strlen(rows[i].text), 0, &ids, &n));
-        ck_assert_msg(n == rows[i].n && memcmp(ids, rows[i].ids, n * sizeof *ids) == 0, "%s",
-                      rows[i].text);
+        check_encoded(t, rows[i].text, rows[i].ids, rows[i].n);
     }
     attncl_tokenizer_destroy(t);
 }
@@ -372,14 +377,11 @@ TEST(merges_over_dropped_characters)
     static const char model[] = "{\"model\": {\"vocab\": {\"\xe2\x96\x81\": 0, \"a\": 1, "
                                 "\"a\xe2\x96\x81\": 2}, \"merges\": "
                                 "[\"a \xe2\x96\x81\"]}}";
+    static const int32_t want[] = {2};
     attncl_tokenizer *t;
-    const int32_t *ids;
-    size_t n;
 
     ck_ok(attncl_tokenizer_create(model, strlen(model), &t));
-    ck_ok(attncl_tokenizer_encode(t, "ax\xe2\x96\x81", 5, 0, &ids, &n));
-    ck_assert_uint_eq(n, 1);
-    ck_assert_int_eq(ids[0], 2);
+    check_encoded(t, "ax\xe2\x96\x81", want, COUNT_OF(want));
     attncl_tokenizer_destroy(t);
 }
 
@@ -392,13 +394,9 @@ TEST(the_longest_added_token_is_taken)
         "true}, {\"id\": 5, \"content\": \"b\", \"special\": true}]}";
     static const int32_t want[] = {4, 3, 0, 1, 5, 1, 3};
     attncl_tokenizer *t;
-    const int32_t *ids;
-    size_t n;
 
     ck_ok(attncl_tokenizer_create(model, strlen(model), &t));
-    ck_ok(attncl_tokenizer_encode(t, "abcdabcxabaabc", 14, 0, &ids, &n));
-    ck_assert_uint_eq(n, COUNT_OF(want));
-    ck_assert_mem_eq(ids, want, sizeof want);
+    check_encoded(t, "abcdabcxabaabc", want, COUNT_OF(want));
     attncl_tokenizer_destroy(t);
 }
 
@@ -440,13 +438,9 @@ TEST(two_steps_rewrite_a_text)
         "\"add_prefix_space\": true, \"use_regex\": false}]}}";
     static const int32_t want[] = {1, 3, 4, 5, 6, 1, 2, 1, 3};
     attncl_tokenizer *t;
-    const int32_t *ids;
-    size_t n;
 
     ck_ok(attncl_tokenizer_create(model, strlen(model), &t));
-    ck_ok(attncl_tokenizer_encode(t, "b ab", 4, 0, &ids, &n));
-    ck_assert_uint_eq(n, COUNT_OF(want));
-    ck_assert_mem_eq(ids, want, sizeof want);
+    check_encoded(t, "b ab", want, COUNT_OF(want));
     attncl_tokenizer_destroy(t);
 }
 

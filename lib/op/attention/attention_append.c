@@ -64,7 +64,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return attncl__check_product(sig, is_behind && is_ring ? "NB" : "SB", INT32_MAX);
 }
 
-// ring: of the kernel.
+// ring: the macro's value; n_rows: of keys.
 static attncl_status launch_rows(struct launcher *l, const struct op_call *call, int64_t n_rows,
                                  int ring)
 {
@@ -76,7 +76,6 @@ static attncl_status launch_rows(struct launcher *l, const struct op_call *call,
     struct row_launch p =
         attncl__row_launch(l->caps, "attention/attention_append.cl", "attention_append_fwd",
                            k->dim[1] * (key_rows > q_rows ? key_rows : q_rows), params->width);
-
     struct arg_list args = {.n = 0};
 
     p.grid.groups[1] = attncl__desc_present(q) && ring != OLD_ROWS ? 3 : 2;

@@ -169,7 +169,7 @@ def _feed_forward_biases(c: Config) -> dict[str, bool]:
 
 
 def _activation(name: str) -> str:
-    return _ACTIVATIONS[name] if name in [*_ACTIVATIONS] else refuse(f"config.json: activation {name!r} is none of {', '.join(_ACTIVATIONS)}")
+    return _ACTIVATIONS[name] if name in list(_ACTIVATIONS) else refuse(f"config.json: activation {name!r} is none of {', '.join(_ACTIVATIONS)}")
 
 
 def _common_config(c: Config, **more: Any) -> dict[str, Any]:
@@ -440,7 +440,7 @@ FAMILIES: dict[str, Family] = {"gpt2": _gpt2, "llama": _llama, "mistral": _mistr
 def plan(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[Move]]:
     """The configuration of a model file and the moves of its tensors, from the values of config.json."""
     kind = values.get("model_type")
-    if kind not in [*FAMILIES]:
+    if kind not in list(FAMILIES):  # not by hash: it may be a list
         refuse(f"config.json: model_type {kind!r} is none of {', '.join(FAMILIES)}")
     c = Config(values)
     config, moves = FAMILIES[kind](c)
@@ -455,4 +455,4 @@ def find_family(source: str | os.PathLike[str]) -> str | None:
     except (OSError, ValueError, AttributeError):
         return None
     # PyTorch reads a GPT-2 that has only pytorch_model.bin.
-    return kind if kind in [*FAMILIES] and (kind != "gpt2" or any(pathlib.Path(source).glob("*.safetensors"))) else None
+    return kind if kind in list(FAMILIES) and (kind != "gpt2" or any(pathlib.Path(source).glob("*.safetensors"))) else None
