@@ -134,6 +134,7 @@ typedef enum attncl_rotary_scaling {
         2, /**< low frequencies divided by factor, from low_freq_factor to high_freq_factor in part */
     ATTNCL_ROTARY_YARN =
         3, /**< by parts, arXiv 2309.00071: beta_fast, beta_slow, attention_factor, mscale */
+    ATTNCL_ROTARY_LONGROPE = 4, /**< each divided by its own factor, arXiv 2402.13753: factors */
 } attncl_rotary_scaling;
 
 /** Rotary positions (Su et al. 2021, arXiv 2104.09864).  Start from ATTNCL_ROTARY_DESC_INIT and set width. */
@@ -144,19 +145,21 @@ typedef struct attncl_rotary_desc {
     attncl_rotary_pairs pairs;
     attncl_rotary_scaling scaling;
     double factor;                            /**< of the scalings, at least 1 */
-    int64_t original_max_position;            /**< of LLAMA3, YARN: the context of training */
+    int64_t original_max_position;            /**< of LLAMA3, YARN, LONGROPE: the trained context */
     double low_freq_factor, high_freq_factor; /**< of LLAMA3 */
     double beta_fast, beta_slow;              /**< of YARN */
     double
-        attention_factor; /**< of YARN, on cosines and sines; 0: by mscale, or 0.1 ln factor + 1 */
+        attention_factor; /**< of YARN, LONGROPE, on cosines and sines; 0: of YARN by mscale, or 0.1 ln factor + 1; of
+                             LONGROPE sqrt(1 + ln factor / ln original_max_position) */
     double mscale, mscale_all_dim; /**< of YARN; 0: not given */
     int truncate;                  /**< of YARN: whole pairs */
+    const double *factors;         /**< of LONGROPE: [width / 2, rounded up], above 0 */
 } attncl_rotary_desc;
 
 #define ATTNCL_ROTARY_DESC_INIT                                                                    \
     {                                                                                              \
         sizeof(attncl_rotary_desc), 0, 10000, ATTNCL_ROTARY_HALVES, ATTNCL_ROTARY_UNSCALED, 1, 0,  \
-            1, 4, 32, 1, 0, 0, 0, 1                                                                \
+            1, 4, 32, 1, 0, 0, 0, 1, NULL                                                          \
     }
 
 /**

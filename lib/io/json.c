@@ -244,6 +244,15 @@ attncl_status attncl__json_doubles(const struct json *object, const char *key, b
     return ATTNCL_OK;
 }
 
+attncl_status attncl__json_numbers(const struct json *object, const char *key, bool *present,
+                                   struct json_numbers *numbers)
+{
+    numbers->n = json_array_size(json_object_get(jansson(object), key)); // 0 if it is no array
+    REQUIRE(numbers->n <= JSON_MAX_NUMBERS, ATTNCL_ERR_FORMAT,
+            "%s has %zu entries, at most %d are possible", key, numbers->n, JSON_MAX_NUMBERS);
+    return attncl__json_doubles(object, key, present, numbers->n, numbers->list);
+}
+
 size_t attncl__json_count(const struct json *object)
 {
     return json_object_size(jansson(object));

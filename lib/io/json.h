@@ -104,6 +104,15 @@ bool attncl__json_flag(const struct json_flags *flags, int64_t i);
 attncl_status attncl__json_doubles(const struct json *object, const char *key, bool *present,
                                    size_t n, double *values);
 
+// Reads any number of them, up to the capacity.
+enum { JSON_MAX_NUMBERS = 256 };
+struct json_numbers {
+    size_t n;
+    double list[JSON_MAX_NUMBERS];
+};
+attncl_status attncl__json_numbers(const struct json *object, const char *key, bool *present,
+                                   struct json_numbers *numbers);
+
 size_t attncl__json_count(const struct json *object);
 bool attncl__json_has(const struct json *object, const char *key);
 

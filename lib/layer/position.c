@@ -131,6 +131,8 @@ static float get_frequency(const attncl_rotary_desc *d, int64_t i)
         return scale_llama3(d, 1 / power);
     case ATTNCL_ROTARY_YARN:
         return scale_yarn(d, i, power);
+    case ATTNCL_ROTARY_LONGROPE:
+        return 1 / ((float)d->factors[i] * power);
     case ATTNCL_ROTARY_UNSCALED:
         break;
     }
@@ -145,19 +147,32 @@ static double yarn_scale(double factor, double mscale)
 // The factor of cosines and sines; attention's scores scale with its square.
 static double get_table_scale(const attncl_rotary_desc *d)
 {
-    if (d->scaling != ATTNCL_ROTARY_YARN)
+    if (d->scaling != ATTNCL_ROTARY_YARN && d->scaling != ATTNCL_ROTARY_LONGROPE)
         return 1;
     if (d->attention_factor != 0)
         return d->attention_factor;
+    if (d->scaling == ATTNCL_ROTARY_LONGROPE)
+        return sqrt(1 + log(d->factor) / log((double)d->original_max_position));
     if (d->mscale != 0 && d->mscale_all_dim != 0)
         return yarn_scale(d->factor, d->mscale) / yarn_scale(d->factor, d->mscale_all_dim);
     return yarn_scale(d->factor, 1);
 }
 
+static bool check_factors(attncl_graph *g, const attncl_rotary_desc *d)
+{
+    if (!d->factors)
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "factors is NULL, scaling LONGROPE needs them");
+    for (int64_t i = 0; d->factors && i < (d->width + 1) / 2; ++i)
+        if (!(d->factors[i] > 0) || !isfinite(d->factors[i]))
+            GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "factors[%" PRId64 "] is %g, must be above 0", i,
+                       d->factors[i]);
+    return !attncl__graph_failed(g);
+}
+
 static bool check_desc(attncl_graph *g, const attncl_rotary_desc *d)
 {
-    const bool long_context =
-        d->scaling == ATTNCL_ROTARY_LLAMA3 || d->scaling == ATTNCL_ROTARY_YARN;
+    const int64_t shortest = d->scaling == ATTNCL_ROTARY_LONGROPE ? 2 // its logarithm divides
+                             : d->scaling == ATTNCL_ROTARY_LLAMA3 || d->scaling == ATTNCL_ROTARY_YARN;
 
     if (d->width < 1)
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "width is %" PRId64 ", must be at least 1", d->width);
@@ -165,13 +180,14 @@ static bool check_desc(attncl_graph *g, const attncl_rotary_desc *d)
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "theta is %g, must be above 1", d->theta);
     else if (d->pairs != ATTNCL_ROTARY_HALVES && d->pairs != ATTNCL_ROTARY_NEIGHBOURS)
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "pairs %d is unknown", (int)d->pairs);
-    else if ((unsigned)d->scaling > ATTNCL_ROTARY_YARN)
+    else if ((unsigned)d->scaling > ATTNCL_ROTARY_LONGROPE)
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "scaling %d is unknown", (int)d->scaling);
     else if (d->scaling != ATTNCL_ROTARY_UNSCALED && !(d->factor >= 1 && isfinite(d->factor)))
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "factor is %g, must be at least 1", d->factor);
-    else if (long_context && d->original_max_position < 1)
-        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "original_max_position is %" PRId64 ", at least 1",
-                   d->original_max_position);
+    else if (shortest > 0 && d->original_max_position < shortest)
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT,
+                   "original_max_position is %" PRId64 ", at least %" PRId64,
+                   d->original_max_position, shortest);
     else if (d->scaling == ATTNCL_ROTARY_LLAMA3 && !(d->low_freq_factor < d->high_freq_factor))
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT,
                    "low_freq_factor is %g, high_freq_factor is %g: must be less",
@@ -179,7 +195,7 @@ static bool check_desc(attncl_graph *g, const attncl_rotary_desc *d)
     else if (d->scaling == ATTNCL_ROTARY_YARN && !(d->beta_slow > 0 && d->beta_slow < d->beta_fast))
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "beta_slow is %g, beta_fast is %g: must be more",
                    d->beta_slow, d->beta_fast);
-    return !attncl__graph_failed(g);
+    return d->scaling == ATTNCL_ROTARY_LONGROPE ? check_factors(g, d) : !attncl__graph_failed(g);
 }
 
 attncl_value attncl_rotary_table(attncl_graph *g, const attncl_rotary_desc *desc,

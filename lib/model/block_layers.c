@@ -140,12 +140,24 @@ attncl_aft_desc attncl__aft_desc(const struct aft_settings *s, bool causal)
 
 // -- multi-head attention
 
+static attncl_status check_factors(const struct mha_settings *s, const char *key,
+                                   const struct json_numbers *factors)
+{
+    const int64_t n = (s->rotary.width + 1) / 2;
+    REQUIRE(!s->rope || s->rotary.scaling != ATTNCL_ROTARY_LONGROPE || (int64_t)factors->n == n,
+            ATTNCL_ERR_FORMAT, "%s has %zu entries, rope_width is %" PRId64 ": expected %" PRId64, key,
+            factors->n, s->rotary.width, n);
+    return ATTNCL_OK;
+}
+
 static attncl_status check_mha(void *settings)
 {
     const struct mha_settings *s = settings;
     REQUIRE(!s->rope || s->rotary.width + s->rotary.width % 2 <= s->head_dim, ATTNCL_ERR_FORMAT,
             "rope_width is %" PRId64 ", made even it must be at most head_dim, %" PRId64,
             s->rotary.width, s->head_dim);
+    TRY(check_factors(s, "rope_short_factor", &s->rope_short));
+    TRY(check_factors(s, "rope_long_factor", &s->rope_long));
     REQUIRE(s->d_model % s->heads == 0 || s->head_dim != s->d_model / s->heads, ATTNCL_ERR_FORMAT,
             "d_model = %" PRId64 " cannot be cut into heads = %" PRId64, s->d_model, s->heads);
     REQUIRE(s->heads % s->n_kv_heads == 0, ATTNCL_ERR_FORMAT,
@@ -166,11 +178,13 @@ static const struct choice rope_scalings[] = {{"none", ATTNCL_ROTARY_UNSCALED},
                                               {"linear", ATTNCL_ROTARY_LINEAR},
                                               {"llama3", ATTNCL_ROTARY_LLAMA3},
                                               {"yarn", ATTNCL_ROTARY_YARN},
+                                              {"longrope", ATTNCL_ROTARY_LONGROPE},
                                               {0}};
 
 #define ROTARY(field) offsetof(attncl_rotary_desc, field)
 #define LLAMA3        WHEN("rope_scaling", "llama3")
 #define YARN          WHEN("rope_scaling", "yarn")
+#define LONGROPE      WHEN("rope_scaling", "longrope")
 #define LONGER        UNLESS("rope_scaling", "none")
 
 // The names in transformers, prefixed with rope_.
@@ -180,12 +194,13 @@ static const struct key rotary_keys[] = {
     {"rope_scaling", KEY_WORD, ROTARY(scaling), .choices = rope_scalings, OR_WORD("none")},
     {"rope_factor", KEY_NUMBER, ROTARY(factor), .min = 1, LONGER},
     {"rope_original_max_position_embeddings", KEY_INT, ROTARY(original_max_position), .min = 1,
-     WHEN("rope_scaling", "llama3", "yarn")},
+     WHEN("rope_scaling", "llama3", "yarn", "longrope")},
     {"rope_low_freq_factor", KEY_NUMBER, ROTARY(low_freq_factor), .min = 1e-9, OR(1), LLAMA3},
     {"rope_high_freq_factor", KEY_NUMBER, ROTARY(high_freq_factor), .min = 1e-9, OR(4), LLAMA3},
     {"rope_beta_fast", KEY_NUMBER, ROTARY(beta_fast), .min = 1e-9, OR(32), YARN},
     {"rope_beta_slow", KEY_NUMBER, ROTARY(beta_slow), .min = 1e-9, OR(1), YARN},
-    {"rope_attention_factor", KEY_NUMBER, ROTARY(attention_factor), OR(0), YARN},
+    {"rope_attention_factor", KEY_NUMBER, ROTARY(attention_factor), OR(0),
+     WHEN("rope_scaling", "yarn", "longrope")},
     {"rope_mscale", KEY_NUMBER, ROTARY(mscale), OR(0), YARN},
     {"rope_mscale_all_dim", KEY_NUMBER, ROTARY(mscale_all_dim), OR(0), YARN},
     {0},
@@ -211,6 +226,8 @@ const struct key attncl__mha_keys[] = {
      WHEN("rope", "true")},
     KEYS_OF(rotary_keys, AT(mha_settings, rotary), WHEN("rope", "true")),
     {"rope_truncate", KEY_BOOL, AT(mha_settings, rope_truncate), OR(true), YARN},
+    {"rope_short_factor", KEY_LIST, AT(mha_settings, rope_short), .min = 1e-9, LONGROPE},
+    {"rope_long_factor", KEY_LIST, AT(mha_settings, rope_long), .min = 1e-9, LONGROPE},
     CHECK(check_mha),
     {0},
 };
@@ -237,10 +254,13 @@ static attncl_value get_rotary_table(struct build *b, const struct mha_settings 
 {
     attncl_value *const table = &b->rotary[s->is_local];
     attncl_rotary_desc desc = s->rotary;
+    // A decoder keeps keys, so that all its graphs must turn alike: a short prompt's, too.
+    const int64_t context = b->n_positions ? b->n_positions : n;
     if (!s->rope)
         return ATTNCL_NONE_VALUE;
     desc.struct_size = sizeof desc;
     desc.truncate = s->rope_truncate;
+    desc.factors = context > desc.original_max_position ? s->rope_long.list : s->rope_short.list;
     if (!table->id)
         *table = attncl_rotary_table(b->graph, &desc, n);
     return *table;

@@ -72,6 +72,7 @@ struct mha_settings {
     bool rope;                          // queries and keys are rotated by their positions
     attncl_rotary_desc rotary;
     bool rope_truncate; // the desc's truncate, an int
+    struct json_numbers rope_short, rope_long; // the desc's factors, by the length of texts
     bool is_local;      // uses the rotation table of layers with a window
     int64_t window;     // a query sees keys at distances below this; 0: all
     double scale;       // of the scores; 0: 1 / sqrt(head_dim)

@@ -161,6 +161,15 @@ static attncl_status read_ints(const struct key *key, const struct json *object,
     return ATTNCL_OK;
 }
 
+static attncl_status read_list(const struct key *key, const struct json *object, bool *present,
+                               struct json_numbers *numbers)
+{
+    TRY(attncl__json_numbers(object, key->name, present, numbers));
+    for (size_t i = 0; i < numbers->n; ++i)
+        TRY(check_number(key, numbers->list[i]));
+    return ATTNCL_OK;
+}
+
 static attncl_status read_choice(const struct key *key, const char *word, int *value)
 {
     struct suggestion s = {.word = word};
@@ -212,6 +221,8 @@ static attncl_status read_value(const struct key *key, const struct json *object
         return attncl__json_flags(object, key->name, present, value);
     case KEY_PAIRS:
         return attncl__json_pairs(object, key->name, present, value);
+    case KEY_LIST:
+        return read_list(key, object, present, value);
     case KEY_NUMBERS:
         return attncl__json_doubles(object, key->name, present, 2, value);
     default:

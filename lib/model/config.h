@@ -25,6 +25,7 @@ enum key_type {
     KEY_FLAGS,    // struct json_flags
     KEY_PAIRS,    // struct json_pairs
     KEY_NUMBERS,  // double [2]
+    KEY_LIST,     // struct json_numbers
     KEY_OBJECT,   // an object with the keys of `inner`
     KEY_TABLE,    // not a key: includes the rows of `inner`
     KEY_CHECK,    // not a key: calls `check` on the settings read so far

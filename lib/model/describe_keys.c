@@ -188,6 +188,7 @@ static attncl_status add_key(const struct key_rows *rows, const struct config_ro
         [KEY_WORD] = "word",          [KEY_INTS] = "integers",
         [KEY_PAIRS] = "pairs",        [KEY_NUMBERS] = "numbers",
         [KEY_OBJECT] = "object",      [KEY_FLAGS] = "list of 0 and 1",
+        [KEY_LIST] = "list of numbers",
     };
     const struct key *key = row->key;
     struct strbuf name = STRBUF_EMPTY, choices = STRBUF_EMPTY, condition = STRBUF_EMPTY;

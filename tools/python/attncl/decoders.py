@@ -7,8 +7,10 @@ is used, known to be harmless, or refused by name.  attncl.converting reads and 
 from __future__ import annotations
 
 import json
+import math
 import os
 import pathlib
+import reprlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
@@ -73,6 +75,7 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     "gemma": {"head_dim": 256, "hidden_act": "gelu_pytorch_tanh", "num_key_value_heads": 16, "pad_token_id": 0},
     "gemma2": {**_GEMMA, "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0},
     "gemma3_text": {**_GEMMA, "rope_theta": 1e6},
+    "phi3": {"original_max_position_embeddings": 4096},
     "gpt_neox": {"hidden_act": "gelu", "partial_rotary_factor": 0.25},
 }
 # Older names of keys.
@@ -125,6 +128,11 @@ class Config:
             refuse(f"config.json: {some(sorted(self._left - _OFF))}: not known for model_type {self._values.get('model_type')!r}")
 
 
+def _check_factors(name: str, factors: Any) -> None:
+    if not isinstance(factors, list) or not all(isinstance(factor, (int, float)) and 0 < factor < math.inf for factor in factors):
+        refuse(f"{name} is {reprlib.repr(factors)}, expected a list of numbers above 0")
+
+
 def _rope(c: Config, head_dim: int) -> dict[str, Any]:
     """The keys of rotary positions, from config.json as transformers writes it now or wrote it up to version 4."""
     parameters, local = dict(c.take("rope_parameters", {})), {}
@@ -138,7 +146,7 @@ def _rope(c: Config, head_dim: int) -> dict[str, Any]:
     old = {key: value for key, value in (("rope_theta", c.take("rope_theta", None)), ("partial_rotary_factor",
            c.take("partial_rotary_factor", None))) if value is not None}
     given = {key: value for key, value in {**old, **c.take("rope_scaling", {}), **parameters}.items() if value is not None}
-    original = c.take("original_max_position_embeddings", c.take("max_position_embeddings"))
+    original, longest = c.take("original_max_position_embeddings", None), c.take("max_position_embeddings")
     kind = given.pop("rope_type", given.pop("type", "default"))
     given.pop("type", None)
     share = _check_kind("config.json: partial_rotary_factor", given.pop("partial_rotary_factor", 1.0), 1.0)
@@ -151,12 +159,18 @@ def _rope(c: Config, head_dim: int) -> dict[str, Any]:
         if given:
             refuse(f"config.json: rope_parameters: {some(sorted(given))}: not known for rope_type 'default'")
         return keys
-    if kind not in ("linear", "llama3", "yarn"):
-        refuse(f"config.json: rope_type {kind!r} is none of default, linear, dynamic, llama3, yarn")
+    if kind == "su" or (kind == "yarn" and "short_factor" in given):  # older names
+        kind = "longrope"
+    if kind not in ("linear", "llama3", "yarn", "longrope"):
+        refuse(f"config.json: rope_type {kind!r} is none of default, linear, dynamic, llama3, yarn, longrope")
     if kind == "yarn" and keys["rope_width"] % 2:
         refuse(f"config.json: yarn turns {keys['rope_width']} channels of a head, expected an even number, as in transformers")
-    if kind != "linear":
-        given.setdefault("original_max_position_embeddings", original)
+    if kind != "linear":  # transformers prefers the key beside the others, but has none for parameters of each kind of layer
+        given["original_max_position_embeddings"] = (None if local else original) or given.get("original_max_position_embeddings", longest)
+    if kind == "longrope":
+        given["factor"] = max(given.get("factor", longest / given["original_max_position_embeddings"]), 1)
+        for key in ("short_factor", "long_factor"):
+            _check_factors(f"config.json: {key}", given.get(key))
     return {**keys, "rope_scaling": kind, **{f"rope_{key}": value for key, value in given.items()}}
 
 
