@@ -120,7 +120,8 @@ ATTNCL_API attncl_status attncl_model_run(attncl_model *model, const attncl_arra
 ATTNCL_API int64_t attncl_model_decoder_limit(const attncl_model *model);
 
 /** An `lm` model's state after a prefix: one step costs O(window) per AFT-local layer and
- * O(position) per gMLP or transformer layer. */
+ * O(position) per gMLP or transformer layer.  With rope_scaling longrope, a text that outgrows the original context is
+ * taken again as a whole, in a state that is allocated then; slots turn by slot_limit at all lengths. */
 typedef struct attncl_decoder attncl_decoder;
 
 /** How to decode.  Start from ATTNCL_DECODER_OPTIONS_INIT; zero means default. */

@@ -10,6 +10,51 @@
 #include "base/struct.h"
 #include "model/decoder.h"
 
+// split: a text that becomes longer moves to another decoder; 0: none does.
+static attncl_status create(attncl_model *model, int64_t batch, int64_t limit, int64_t split,
+                            const attncl_decoder_options *o, attncl_decoder **decoder_ret)
+{
+    const int64_t window = split ? split : o->window;
+    attncl_status status = ATTNCL_OK;
+    attncl_decoder *decoder = attncl__alloc_zero(sizeof *decoder);
+    REQUIRE(decoder, ATTNCL_ERR_NO_MEMORY, "decoder");
+    *decoder = (attncl_decoder){
+        .model = model,
+        .step = attncl__alloc_array(2 * (size_t)batch, sizeof *decoder->step),
+        .batch = batch,
+        .vocabulary = model->arch->vocabulary(model->settings),
+        .limit = split ? split : limit,
+        .reach = o->window ? 0 : limit,
+        .long_limit = split ? limit : 0,
+        .state_dtype = o->state_dtype,
+    };
+    if (!decoder->step)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRId64 " tokens", batch));
+    TRY_DONE(attncl__decoder_open(decoder, o->slot_limit ? DECODE_SLOTS : DECODE_STEP, 0,
+                                  &decoder->graph));
+    if (o->slot_limit)
+        TRY_DONE(attncl__decoder_slots_init(decoder));
+    if (window)
+        TRY_DONE(attncl__decoder_crop_init(decoder, window));
+    *decoder_ret = decoder;
+    decoder = NULL; // ownership has passed to the caller
+
+done:
+    attncl_decoder_destroy(decoder);
+    return status;
+}
+
+// The longest text with the short factors of longrope; 0: texts of all lengths turn alike.
+static int64_t find_short_length(const attncl_model *model)
+{
+    const struct key *const keys = model->arch->keys, *found;
+    const int *scaling = attncl__config_value(keys, model->settings, "rope_scaling", &found);
+    if (!scaling || *scaling != ATTNCL_ROTARY_LONGROPE)
+        return 0;
+    return *(const int64_t *)attncl__config_value(
+        keys, model->settings, "rope_original_max_position_embeddings", &found);
+}
+
 attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
                                          const attncl_decoder_options *o,
                                          attncl_decoder **decoder_ret)
@@ -19,32 +64,17 @@ attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int
             model->arch_name);
     REQUIRE(batch >= 1 && batch <= INT32_MAX, ATTNCL_ERR_ARGUMENT,
             "batch is %" PRId64 ", must be at least 1", batch);
+    const int64_t limit = n_positions > 0 ? n_positions : model->arch->limit(model->settings);
+    const int64_t split = o->slot_limit ? 0 : find_short_length(model);
+    return create(model, batch, limit, split < limit ? split : 0, o, decoder_ret);
+}
 
-    attncl_status status = ATTNCL_OK;
-    attncl_decoder *decoder = attncl__alloc_zero(sizeof *decoder);
-    REQUIRE(decoder, ATTNCL_ERR_NO_MEMORY, "decoder");
-    *decoder = (attncl_decoder){
-        .model = model,
-        .step = attncl__alloc_array(2 * (size_t)batch, sizeof *decoder->step),
-        .batch = batch,
-        .vocabulary = model->arch->vocabulary(model->settings),
-        .limit = n_positions > 0 ? n_positions : model->arch->limit(model->settings),
-        .state_dtype = o->state_dtype,
-    };
-    if (!decoder->step)
-        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRId64 " tokens", batch));
-    TRY_DONE(attncl__decoder_open(decoder, o->slot_limit ? DECODE_SLOTS : DECODE_STEP, 0,
-                                  &decoder->graph));
-    if (o->slot_limit)
-        TRY_DONE(attncl__decoder_slots_init(decoder));
-    if (o->window)
-        TRY_DONE(attncl__decoder_crop_init(decoder, o->window));
-    *decoder_ret = decoder;
-    decoder = NULL; // ownership has passed to the caller
-
-done:
-    attncl_decoder_destroy(decoder);
-    return status;
+attncl_status attncl__decoder_create_beyond(attncl_decoder *d)
+{
+    attncl_decoder_options options = ATTNCL_DECODER_OPTIONS_INIT;
+    options.state_dtype = d->state_dtype;
+    options.window = d->reach ? 0 : d->long_limit;
+    return create(d->model, d->batch, d->long_limit, 0, &options, &d->beyond);
 }
 
 static attncl_status check_lengths(const attncl_model *model, const attncl_decoder_options *o)
@@ -87,6 +117,7 @@ void attncl_decoder_destroy(attncl_decoder *decoder)
         return;
     for (int i = 0; i < N_PREFILLS; ++i)
         attncl__decoder_prefill_free(&decoder->prefills[i]);
+    attncl_decoder_destroy(decoder->beyond);
     attncl_graph_destroy(decoder->sampling_step);
     attncl_graph_destroy(decoder->cropped);
     attncl_graph_destroy(decoder->graph); // waits
@@ -113,6 +144,8 @@ attncl_status attncl_decoder_reset(attncl_decoder *decoder)
         TRY(restart(decoder->prefills[i].graph));
     TRY(restart(decoder->sampling_step));
     TRY(restart(decoder->cropped));
+    if (decoder->beyond)
+        TRY(attncl_decoder_reset(decoder->beyond));
     decoder->position = 0;
     for (int64_t i = 0; decoder->slot_positions && i < decoder->batch; ++i)
         decoder->slot_positions[i] = decoder->slot_ends[i] = 0;
@@ -126,7 +159,7 @@ int64_t attncl_decoder_position(const attncl_decoder *decoder)
 
 int64_t attncl_decoder_limit(const attncl_decoder *decoder)
 {
-    return decoder && !decoder->window ? decoder->limit : 0;
+    return decoder ? decoder->reach : 0;
 }
 
 int64_t attncl_model_decoder_limit(const attncl_model *model)
