@@ -105,7 +105,7 @@ attncl_status attncl__json_doubles(const struct json *object, const char *key, b
                                    size_t n, double *values);
 
 // Reads any number of them, up to the capacity.
-enum { JSON_MAX_NUMBERS = 256 };
+enum { JSON_MAX_NUMBERS = 128 };
 struct json_numbers {
     size_t n;
     double list[JSON_MAX_NUMBERS];

@@ -17,7 +17,7 @@
 #include "model/block_models.h"
 #include "model/model.h"
 
-enum { INNER_BYTES = 2048 };
+enum { INNER_BYTES = 8192 };
 
 struct train_settings {
     alignas(max_align_t) char inner_settings[INNER_BYTES];

@@ -65,7 +65,7 @@ GRADIENTS = {
     "lm_aft_post_norm", "lm_feedback_tied", "classes_mean", "classes_mean_batch_first", "classes_first",
     "classes_none", "classes_mean_lens", "classes_mean_batch_first_lens", "classes_none_lens", "mha_shared", "lm_shared",
     "gru_bidirectional", "rnn_tanh", "rnn_relu_bidirectional", "bilinear_attention", "lm_rotary",
-    "lm_windows", "lm_alibi", "lm_padded", "rms_norm", "seq2seq_transformer", "seq2seq_transformer_post_norm", "seq2seq_transformer_vectors",
+    "lm_windows", "lm_alibi", "lm_padded", "lm_longrope", "rms_norm", "seq2seq_transformer", "seq2seq_transformer_post_norm", "seq2seq_transformer_vectors",
     "multi_head_additive", "multi_head_additive_queries"}
 
 
@@ -1047,15 +1047,27 @@ def additive_heads():
              {"queries": q, "keys": k, "values": v, "valid_lens": lens}, {"output": y, "attention_weights": p})
 
 
+# An odd width of rotations.
+SCALED = {
+    **dict.fromkeys(("bias", "value_bias", "output_bias", "bias1", "bias2", "bias_gate", "qk_norm", "parallel", "generator_bias"), False),
+    "layer": "transformer", "heads": 2, "n_kv_heads": 1, "head_dim": 8, "d_model": 8, "d_ff": 12, "n_layers": 2, "n_vocab": 11,
+    "pos": "no_pos", "max_len": 12, "embed_scale": 1, "norm": "rms", "is_gated": True, "activation": "silu", "layer_norm_eps": 1e-6,
+    "rope": True, "rope_width": 7, "rope_theta": 100}
+
+
 def padded_decoder():
-    """A padding token; an odd width of rotations, with YaRN's ramp between pairs."""
+    """A padding token; YaRN's ramp between pairs."""
     torch.manual_seed(47)
-    c = dict.fromkeys(("bias", "value_bias", "output_bias", "bias1", "bias2", "bias_gate", "qk_norm", "parallel", "generator_bias"), False)
-    language_model("lm_padded", {
-        **c, "layer": "transformer", "heads": 2, "n_kv_heads": 1, "head_dim": 8, "d_model": 8, "d_ff": 12, "n_layers": 2, "n_vocab": 11,
-        "pos": "no_pos", "max_len": 12, "embed_scale": 1, "norm": "rms", "is_gated": True, "activation": "silu", "layer_norm_eps": 1e-6,
-        "rope": True, "rope_width": 7, "rope_theta": 100, "rope_scaling": "yarn", "rope_factor": 4, "rope_truncate": False,
-        "rope_original_max_position_embeddings": 30, "padding_idx": 1}, DecoderLM)
+    language_model("lm_padded", {**SCALED, "rope_scaling": "yarn", "rope_factor": 4, "rope_truncate": False,
+                                 "rope_original_max_position_embeddings": 30, "padding_idx": 1}, DecoderLM)
+
+
+def long_positions():
+    """LongRoPE: a long text, and one that becomes long while it is drawn."""
+    torch.manual_seed(53)
+    c = {**SCALED, "rope_scaling": "longrope", "rope_factor": 4, "rope_short_factor": [1.0, 1.1, 1.5, 2.0], "rope_long_factor": [1.2, 2.5, 6.0, 9.0]}
+    language_model("lm_longrope", {**c, "rope_original_max_position_embeddings": 4}, DecoderLM)
+    greedy("lm_sample_longrope", {**c, "rope_original_max_position_embeddings": 6, "rope_attention_factor": 1.3, "steps": 9}, 3, DecoderLM)
 
 
 def main():
@@ -1064,7 +1076,7 @@ def main():
                  attention, transformers, recurrent, d2l_pieces, feedback, feedback_models, optimizers, training,
                  torch_modules, torch_optimizers, label_smoothing, torch_training,
                  classifiers, dropout, recurrent_directions, chapter_16, bilinear, embed_dropout, shared_heads, decoders, transformer_pairs, transformer_search,
-                 windows, linear_biases, additive_heads, padded_decoder):
+                 windows, linear_biases, additive_heads, padded_decoder, long_positions):
         make()
 
 

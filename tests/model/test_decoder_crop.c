@@ -15,6 +15,10 @@ static const char *const configs[] = {
     "\"layer\": \"aft_local\", \"seq_len\": 12, \"local_window_size\": 4, \"d_ff\": 40",
     "\"layer\": \"gmlp\", \"seq_len\": 12, \"d_ffn\": 40",
     "\"layer\": \"feedback\", \"heads\": 3, \"d_ff\": 40",
+    "\"layer\": \"transformer\", \"heads\": 3, \"d_ff\": 40, \"pos\": \"no_pos\", \"rope\": true, "
+    "\"rope_width\": 4, \"rope_scaling\": \"longrope\", \"rope_factor\": 9, "
+    "\"rope_original_max_position_embeddings\": 3, \"rope_short_factor\": [1, 2], "
+    "\"rope_long_factor\": [3, 20]",
 };
 enum { N_CONFIGS = sizeof configs / sizeof configs[0] };
 
@@ -193,6 +197,34 @@ TEST(states_of_16_bits)
         ck_ok(attncl_decoder_step(halves, text + i * BATCH, got));
     ck_assert_mem_eq(got, want, sizeof want);
     attncl_decoder_destroy(halves);
+    close_model(model, decoder);
+}
+
+// Without a window the limit is the model's, and so is that of slots, which turn by it from their first token on.
+TEST(longrope_without_a_window)
+{
+    int32_t text[N * BATCH];
+    float got[BATCH * VOCABULARY], want[BATCH * VOCABULARY];
+    attncl_decoder_options options = ATTNCL_DECODER_OPTIONS_INIT;
+    attncl_decoder *decoder = NULL, *slots = NULL;
+    attncl_model *model = open_model(configs[N_CONFIGS - 1], &slots);
+
+    attncl_decoder_destroy(slots);
+    fill_text(text, N);
+    ck_ok(create(model, 0, ATTNCL_F32, &decoder));
+    options.slot_limit = WINDOW;
+    ck_ok(attncl_decoder_create(model, BATCH, &options, &slots));
+    for (int i = 0; i < WINDOW; ++i) {
+        scores_of(model, i + 1, text, want);
+        ck_ok(attncl_decoder_step(decoder, text + i * BATCH, got));
+        ck_scores(got, want);
+        ck_ok(attncl_decoder_step(slots, text + i * BATCH, got));
+    }
+    ck_scores(got, want);
+    ck_assert_int_eq(attncl_decoder_limit(decoder), LIMIT);
+    ck_fails(attncl_decoder_prefill(decoder, N - WINDOW, text, NULL), ATTNCL_ERR_STATE,
+             "has taken 5 tokens, the model takes at most 12, not 9 more");
+    attncl_decoder_destroy(slots);
     close_model(model, decoder);
 }
 

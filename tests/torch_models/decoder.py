@@ -33,6 +33,10 @@ def rotate(x, c):
         low, high = (width * math.log(c["rope_original_max_position_embeddings"] / (turns * 2 * math.pi)) / (2 * math.log(c["rope_theta"])) for turns in (32, 1))
         part = ((torch.arange(half) - max(low, 0)) / (min(high, width - 1) - max(low, 0))).clamp(0, 1)
         frequency, factor = frequency * (1 - part + part / c["rope_factor"]), 0.1 * math.log(c["rope_factor"]) + 1
+    if c.get("rope_scaling") == "longrope":
+        original = c["rope_original_max_position_embeddings"]
+        frequency = frequency / torch.tensor(c["rope_long_factor" if len(x) > original else "rope_short_factor"])
+        factor = c.get("rope_attention_factor") or math.sqrt(1 + math.log(c["rope_factor"]) / math.log(original))
     width = 2 * half
     angle = (torch.arange(len(x)).float()[:, None] * frequency).to(x.dtype)[:, None, None]
     neighbours = c.get("rope_pairs") == "neighbours"
