@@ -171,8 +171,10 @@ static bool check_factors(attncl_graph *g, const attncl_rotary_desc *d)
 
 static bool check_desc(attncl_graph *g, const attncl_rotary_desc *d)
 {
-    const int64_t shortest = d->scaling == ATTNCL_ROTARY_LONGROPE ? 2 // its logarithm divides
-                             : d->scaling == ATTNCL_ROTARY_LLAMA3 || d->scaling == ATTNCL_ROTARY_YARN;
+    const bool is_longrope = d->scaling == ATTNCL_ROTARY_LONGROPE;
+    const int64_t shortest =
+        is_longrope ? 2 // its logarithm divides
+                    : d->scaling == ATTNCL_ROTARY_LLAMA3 || d->scaling == ATTNCL_ROTARY_YARN;
 
     if (d->width < 1)
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "width is %" PRId64 ", must be at least 1", d->width);
@@ -195,7 +197,7 @@ static bool check_desc(attncl_graph *g, const attncl_rotary_desc *d)
     else if (d->scaling == ATTNCL_ROTARY_YARN && !(d->beta_slow > 0 && d->beta_slow < d->beta_fast))
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "beta_slow is %g, beta_fast is %g: must be more",
                    d->beta_slow, d->beta_fast);
-    return d->scaling == ATTNCL_ROTARY_LONGROPE ? check_factors(g, d) : !attncl__graph_failed(g);
+    return is_longrope ? check_factors(g, d) : !attncl__graph_failed(g);
 }
 
 attncl_value attncl_rotary_table(attncl_graph *g, const attncl_rotary_desc *desc,

@@ -144,9 +144,14 @@ static attncl_status check_factors(const struct mha_settings *s, const char *key
                                    const struct json_numbers *factors)
 {
     const int64_t n = (s->rotary.width + 1) / 2;
-    REQUIRE(!s->rope || s->rotary.scaling != ATTNCL_ROTARY_LONGROPE || (int64_t)factors->n == n,
-            ATTNCL_ERR_FORMAT, "%s has %zu entries, rope_width is %" PRId64 ": expected %" PRId64, key,
-            factors->n, s->rotary.width, n);
+    if (!s->rope || s->rotary.scaling != ATTNCL_ROTARY_LONGROPE)
+        return ATTNCL_OK;
+    REQUIRE((int64_t)factors->n == n, ATTNCL_ERR_FORMAT,
+            "%s has %zu entries, rope_width is %" PRId64 ": expected %" PRId64, key, factors->n,
+            s->rotary.width, n);
+    for (int64_t i = 0; i < n; ++i)
+        REQUIRE(factors->list[i] > 0, ATTNCL_ERR_FORMAT, "%s[%" PRId64 "] is %g, must be above 0",
+                key, i, factors->list[i]);
     return ATTNCL_OK;
 }
 
@@ -174,12 +179,10 @@ static double default_head_dim(const void *settings)
 
 static const struct choice rope_pairs[] = {
     {"halves", ATTNCL_ROTARY_HALVES}, {"neighbours", ATTNCL_ROTARY_NEIGHBOURS}, {0}};
-static const struct choice rope_scalings[] = {{"none", ATTNCL_ROTARY_UNSCALED},
-                                              {"linear", ATTNCL_ROTARY_LINEAR},
-                                              {"llama3", ATTNCL_ROTARY_LLAMA3},
-                                              {"yarn", ATTNCL_ROTARY_YARN},
-                                              {"longrope", ATTNCL_ROTARY_LONGROPE},
-                                              {0}};
+static const struct choice rope_scalings[] = {
+    {"none", ATTNCL_ROTARY_UNSCALED},     {"linear", ATTNCL_ROTARY_LINEAR},
+    {"llama3", ATTNCL_ROTARY_LLAMA3},     {"yarn", ATTNCL_ROTARY_YARN},
+    {"longrope", ATTNCL_ROTARY_LONGROPE}, {0}};
 
 #define ROTARY(field) offsetof(attncl_rotary_desc, field)
 #define LLAMA3        WHEN("rope_scaling", "llama3")
@@ -194,7 +197,10 @@ static const struct key rotary_keys[] = {
     {"rope_scaling", KEY_WORD, ROTARY(scaling), .choices = rope_scalings, OR_WORD("none")},
     {"rope_factor", KEY_NUMBER, ROTARY(factor), .min = 1, LONGER},
     {"rope_original_max_position_embeddings", KEY_INT, ROTARY(original_max_position), .min = 1,
-     WHEN("rope_scaling", "llama3", "yarn", "longrope")},
+     WHEN("rope_scaling", "llama3", "yarn")},
+    {"rope_original_max_position_embeddings", KEY_INT, ROTARY(original_max_position),
+     .min = 2, // its logarithm divides
+     LONGROPE},
     {"rope_low_freq_factor", KEY_NUMBER, ROTARY(low_freq_factor), .min = 1e-9, OR(1), LLAMA3},
     {"rope_high_freq_factor", KEY_NUMBER, ROTARY(high_freq_factor), .min = 1e-9, OR(4), LLAMA3},
     {"rope_beta_fast", KEY_NUMBER, ROTARY(beta_fast), .min = 1e-9, OR(32), YARN},
@@ -226,8 +232,8 @@ const struct key attncl__mha_keys[] = {
      WHEN("rope", "true")},
     KEYS_OF(rotary_keys, AT(mha_settings, rotary), WHEN("rope", "true")),
     {"rope_truncate", KEY_BOOL, AT(mha_settings, rope_truncate), OR(true), YARN},
-    {"rope_short_factor", KEY_LIST, AT(mha_settings, rope_short), .min = 1e-9, LONGROPE},
-    {"rope_long_factor", KEY_LIST, AT(mha_settings, rope_long), .min = 1e-9, LONGROPE},
+    {"rope_short_factor", KEY_LIST, AT(mha_settings, rope_short), LONGROPE},
+    {"rope_long_factor", KEY_LIST, AT(mha_settings, rope_long), LONGROPE},
     CHECK(check_mha),
     {0},
 };

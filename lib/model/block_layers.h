@@ -72,13 +72,14 @@ struct mha_settings {
     bool rope;                          // queries and keys are rotated by their positions
     attncl_rotary_desc rotary;
     bool rope_truncate; // the desc's truncate, an int
-    struct json_numbers rope_short, rope_long; // the desc's factors, by the length of texts
     bool is_local;      // uses the rotation table of layers with a window
     int64_t window;     // a query sees keys at distances below this; 0: all
     double scale;       // of the scores; 0: 1 / sqrt(head_dim)
     double softcap;     // of the scores; 0: none
     bool alibi;         // adds slopes times distances to the scores
     double alibi_max;   // attncl_alibi_slopes()'s `max`
+    // The desc's factors for short texts and for long ones.
+    struct json_numbers rope_short, rope_long;
 };
 extern const struct key attncl__mha_keys[];
 void attncl__mha_params(struct params *p, const struct mha_settings *s, attncl_mha_params *ret);

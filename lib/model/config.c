@@ -114,10 +114,8 @@ const void *attncl__config_value(const struct key *table, const void *settings, 
     const struct reader r = {table, NULL, settings};
     const char *value, *dot = strchr(name, '.');
     char object[32];
-    if (!dot) {
-        *key_ret = find_key(&r, table, settings, name, &value);
-        return *key_ret ? value : NULL;
-    }
+    if (!dot)
+        return (*key_ret = find_key(&r, table, settings, name, &value)) ? value : NULL;
     snprintf(object, sizeof object, "%.*s", (int)(dot - name), name);
     const struct key *outer = find_key(&r, table, settings, object, &value);
     return outer ? attncl__config_value(outer->inner, value, dot + 1, key_ret) : NULL;
@@ -158,15 +156,6 @@ static attncl_status read_ints(const struct key *key, const struct json *object,
         REQUIRE(ints->list[i] >= (int64_t)key->min && ints->list[i] <= INT32_MAX, ATTNCL_ERR_FORMAT,
                 "%s holds %" PRId64 ", expected %" PRId64 " to %d", key->name, ints->list[i],
                 (int64_t)key->min, INT32_MAX);
-    return ATTNCL_OK;
-}
-
-static attncl_status read_list(const struct key *key, const struct json *object, bool *present,
-                               struct json_numbers *numbers)
-{
-    TRY(attncl__json_numbers(object, key->name, present, numbers));
-    for (size_t i = 0; i < numbers->n; ++i)
-        TRY(check_number(key, numbers->list[i]));
     return ATTNCL_OK;
 }
 
@@ -222,7 +211,7 @@ static attncl_status read_value(const struct key *key, const struct json *object
     case KEY_PAIRS:
         return attncl__json_pairs(object, key->name, present, value);
     case KEY_LIST:
-        return read_list(key, object, present, value);
+        return attncl__json_numbers(object, key->name, present, value);
     case KEY_NUMBERS:
         return attncl__json_doubles(object, key->name, present, 2, value);
     default:

@@ -51,8 +51,8 @@ static int64_t find_short_length(const attncl_model *model)
     const int *scaling = attncl__config_value(keys, model->settings, "rope_scaling", &found);
     if (!scaling || *scaling != ATTNCL_ROTARY_LONGROPE)
         return 0;
-    return *(const int64_t *)attncl__config_value(
-        keys, model->settings, "rope_original_max_position_embeddings", &found);
+    return *(const int64_t *)attncl__config_value(keys, model->settings,
+                                                  "rope_original_max_position_embeddings", &found);
 }
 
 attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
@@ -67,14 +67,6 @@ attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int
     const int64_t limit = n_positions > 0 ? n_positions : model->arch->limit(model->settings);
     const int64_t split = o->slot_limit ? 0 : find_short_length(model);
     return create(model, batch, limit, split < limit ? split : 0, o, decoder_ret);
-}
-
-attncl_status attncl__decoder_create_beyond(attncl_decoder *d)
-{
-    attncl_decoder_options options = ATTNCL_DECODER_OPTIONS_INIT;
-    options.state_dtype = d->state_dtype;
-    options.window = d->reach ? 0 : d->long_limit;
-    return create(d->model, d->batch, d->long_limit, 0, &options, &d->beyond);
 }
 
 static attncl_status check_lengths(const attncl_model *model, const attncl_decoder_options *o)
@@ -144,8 +136,6 @@ attncl_status attncl_decoder_reset(attncl_decoder *decoder)
         TRY(restart(decoder->prefills[i].graph));
     TRY(restart(decoder->sampling_step));
     TRY(restart(decoder->cropped));
-    if (decoder->beyond)
-        TRY(attncl_decoder_reset(decoder->beyond));
     decoder->position = 0;
     for (int64_t i = 0; decoder->slot_positions && i < decoder->batch; ++i)
         decoder->slot_positions[i] = decoder->slot_ends[i] = 0;
@@ -187,6 +177,48 @@ static attncl_status check_capacity(const attncl_decoder *decoder, int64_t n)
     return ATTNCL_OK;
 }
 
+// -- beyond the window: cropped, but with longrope all keys turn otherwise, so that another decoder takes the whole text
+
+static attncl_status open_beyond(attncl_decoder *d)
+{
+    attncl_decoder_options options = ATTNCL_DECODER_OPTIONS_INIT;
+    if (!d->long_limit)
+        return attncl__decoder_crop_open(d);
+    options.state_dtype = d->state_dtype;
+    options.window = d->reach ? 0 : d->long_limit;
+    return d->beyond ? ATTNCL_OK
+                     : create(d->model, d->batch, d->long_limit, 0, &options, &d->beyond);
+}
+
+// Gives the decoder beyond the text so far, which it always has once past the window.
+static attncl_status catch_up(attncl_decoder *d)
+{
+    TRY(open_beyond(d));
+    if (d->position > d->window || d->position == d->beyond->position)
+        return ATTNCL_OK;
+    TRY(attncl_decoder_reset(d->beyond));
+    return attncl_decoder_prefill(d->beyond, d->position, d->text, NULL);
+}
+
+static attncl_status take_beyond(attncl_decoder *d, int64_t n, const int32_t *tokens, float *logits)
+{
+    if (!d->long_limit)
+        return attncl__decoder_crop_take(d, n, tokens, logits);
+    TRY(catch_up(d));
+    TRY(attncl_decoder_prefill(d->beyond, n, tokens, logits));
+    d->position += n;
+    return ATTNCL_OK;
+}
+
+static attncl_status sample_beyond(attncl_decoder *d, int64_t n, const int32_t *tokens,
+                                   const attncl_sampling *sampling, int32_t *tokens_ret)
+{
+    if (!d->long_limit)
+        return attncl__decoder_crop_sample(d, n, tokens, sampling, tokens_ret);
+    TRY(catch_up(d));
+    return attncl_decoder_sample(d->beyond, n, tokens, sampling, tokens_ret);
+}
+
 // How many of n more tokens fit the window.
 static int64_t count_inside(const attncl_decoder *d, int64_t n)
 {
@@ -205,7 +237,7 @@ attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens
     TRY(attncl__check_tokens(decoder->vocabulary, decoder->batch,
                              tokens)); // before anything changes
     if (count_inside(decoder, 1) == 0)
-        return attncl__decoder_crop_take(decoder, 1, tokens, logits);
+        return take_beyond(decoder, 1, tokens, logits);
     const size_t bytes = (size_t)decoder->batch * sizeof *tokens;
     TRY(attncl__decoder_step_begin(decoder));
     decoder->step[0] = (int32_t)decoder->position;
@@ -229,7 +261,7 @@ attncl_status attncl_decoder_prefill(attncl_decoder *decoder, int64_t n, const i
     TRY(attncl__graph_check_state_defined(decoder->graph));
     TRY(attncl__check_tokens(decoder->vocabulary, n * decoder->batch, tokens));
     if (count_inside(decoder, n) < n)
-        return attncl__decoder_crop_take(decoder, n, tokens, logits);
+        return take_beyond(decoder, n, tokens, logits);
     TRY(attncl__decoder_prefill_take(decoder, 0, n, tokens, logits, &taken));
     if (taken) {
         attncl__decoder_crop_keep_tokens(decoder, n, tokens);
@@ -247,7 +279,7 @@ static attncl_status sample_tokens(attncl_decoder *d, int64_t n, const int32_t *
     const int32_t *next = inside > 0 ? tokens_ret + (inside - 1) * d->batch : tokens;
 
     if (inside < n) {
-        TRY(attncl__decoder_crop_open(d)); // before anything changes on the device
+        TRY(open_beyond(d)); // before anything changes on the device
         memset(tokens_ret, 0xff, (size_t)(n * d->batch) * sizeof *tokens_ret); // -1
     }
     if (inside > 0) {
@@ -257,7 +289,7 @@ static attncl_status sample_tokens(attncl_decoder *d, int64_t n, const int32_t *
     if (inside == n)
         return ATTNCL_OK;
     int32_t *rest = tokens_ret + inside * d->batch;
-    const attncl_status status = attncl__decoder_crop_sample(d, n - inside, next, sampling, rest);
+    const attncl_status status = sample_beyond(d, n - inside, next, sampling, rest);
     if (status == ATTNCL_OK)
         attncl__decoder_crop_keep_drawn(d, n - inside, next, rest);
     if (status == ATTNCL_OK || inside == 0)

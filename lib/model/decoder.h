@@ -41,11 +41,10 @@ struct attncl_decoder {
     int32_t *text;         // [window, batch], the token of position p in row p mod window
     attncl_graph *cropped; // of `window` tokens; NULL: not yet compiled
     int32_t *cropped_text; // [window, batch], its input
-    int64_t long_limit; // longrope: a longer text is not cropped, `beyond` of this limit takes it; 0: none
+    int64_t
+        long_limit; // longrope: a longer text is not cropped, `beyond` of this limit takes it; 0: none
     attncl_decoder *beyond; // NULL: not yet created
 };
-
-attncl_status attncl__decoder_create_beyond(attncl_decoder *decoder);
 
 // -- decoder_graph.c
 
@@ -93,7 +92,7 @@ void attncl__decoder_crop_keep_tokens(attncl_decoder *decoder, int64_t n, const 
 // Stores `tokens` [batch] and all but the last of `drawn` [n, batch], and advances the position by n.
 void attncl__decoder_crop_keep_drawn(attncl_decoder *decoder, int64_t n, const int32_t *tokens,
                                      const int32_t *drawn);
-// Compiles the graph, or creates the decoder beyond, if it is not there yet.
+// Compiles the graph, if it is not yet.
 attncl_status attncl__decoder_crop_open(attncl_decoder *decoder);
 // attncl_decoder_prefill() and attncl_decoder_sample() after their checks, if the last of the given
 // tokens is beyond the window.  After sampling the position stays.

@@ -3,7 +3,6 @@
 // Texts longer than the decoder's window: each token recomputes the last `window` tokens at positions
 // from 0 on, since every position has moved.  The graph draws the next token and advances its window, so
 // that several runs need only one wait.  The host keeps the tokens; the steps' states are unused.
-// With longrope the keys of a longer text turn otherwise from the first on: another decoder takes the whole text.
 
 #include <inttypes.h>
 #include <string.h>
@@ -46,19 +45,7 @@ void attncl__decoder_crop_keep_drawn(attncl_decoder *d, int64_t n, const int32_t
 
 attncl_status attncl__decoder_crop_open(attncl_decoder *d)
 {
-    if (d->long_limit)
-        return d->beyond ? ATTNCL_OK : attncl__decoder_create_beyond(d);
     return d->cropped ? ATTNCL_OK : attncl__decoder_open(d, DECODE_CROPPED, d->window, &d->cropped);
-}
-
-// Gives the decoder beyond the text so far, if it does not have it.  Once past the window it always does.
-static attncl_status catch_up(attncl_decoder *d)
-{
-    TRY(attncl__decoder_crop_open(d));
-    if (d->position > d->window || d->position == d->beyond->position)
-        return ATTNCL_OK;
-    TRY(attncl_decoder_reset(d->beyond));
-    return attncl_decoder_prefill(d->beyond, d->position, d->text, NULL);
 }
 
 // Copies the last `window` tokens of the text and n more tokens, the oldest first.
@@ -97,10 +84,7 @@ static attncl_status read_scores(attncl_decoder *d, const int32_t *tokens, float
 attncl_status attncl__decoder_crop_take(attncl_decoder *d, int64_t n, const int32_t *tokens,
                                         float *logits)
 {
-    if (d->long_limit) {
-        TRY(catch_up(d));
-        TRY(attncl_decoder_prefill(d->beyond, n, tokens, logits));
-    } else if (logits) {
+    if (logits) {
         TRY(attncl__decoder_crop_open(d));
         copy_window(d, n, tokens);
         TRY(read_scores(d, tokens + (n - 1) * d->batch, logits));
@@ -113,10 +97,6 @@ attncl_status attncl__decoder_crop_take(attncl_decoder *d, int64_t n, const int3
 attncl_status attncl__decoder_crop_sample(attncl_decoder *d, int64_t n, const int32_t *tokens,
                                           const attncl_sampling *sampling, int32_t *tokens_ret)
 {
-    if (d->long_limit) {
-        TRY(catch_up(d));
-        return attncl_decoder_sample(d->beyond, n, tokens, sampling, tokens_ret);
-    }
     TRY(attncl__decoder_crop_open(d));
     copy_window(d, 1, tokens);
     TRY(attncl__decoder_draw_begin(d, d->cropped, tokens, sampling));

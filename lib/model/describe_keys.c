@@ -183,11 +183,16 @@ static attncl_status add_key(const struct key_rows *rows, const struct config_ro
                              struct entry_list *entries)
 {
     static const char *const types[] = {
-        [KEY_INT] = "integer",        [KEY_NUMBER] = "number",
-        [KEY_BOOL] = "true or false", [KEY_PRESENCE] = "true or false",
-        [KEY_WORD] = "word",          [KEY_INTS] = "integers",
-        [KEY_PAIRS] = "pairs",        [KEY_NUMBERS] = "numbers",
-        [KEY_OBJECT] = "object",      [KEY_FLAGS] = "list of 0 and 1",
+        [KEY_INT] = "integer",
+        [KEY_NUMBER] = "number",
+        [KEY_BOOL] = "true or false",
+        [KEY_PRESENCE] = "true or false",
+        [KEY_WORD] = "word",
+        [KEY_INTS] = "integers",
+        [KEY_PAIRS] = "pairs",
+        [KEY_NUMBERS] = "numbers",
+        [KEY_OBJECT] = "object",
+        [KEY_FLAGS] = "list of 0 and 1",
         [KEY_LIST] = "list of numbers",
     };
     const struct key *key = row->key;

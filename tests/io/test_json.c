@@ -70,6 +70,27 @@ TEST(values_come_by_type)
                  "betas has 2 entries, expected");
 }
 
+LOOP_TEST(lists_of_numbers, JSON_MAX_NUMBERS - 1, JSON_MAX_NUMBERS + 2)
+{
+    struct json_numbers numbers;
+    struct json *got = NULL;
+    char text[3 * JSON_MAX_NUMBERS] = "{\"a\": [2.5";
+    size_t used = strlen(text);
+    for (int i = 1; i < _i; ++i)
+        used += (size_t)snprintf(text + used, sizeof text - used, ",%d", i % 10);
+    used += (size_t)snprintf(text + used, sizeof text - used, "]}");
+    ck_ok(attncl__json_parse(text, used, JSON_CONFIG_LIMITS, &got));
+    if (_i > JSON_MAX_NUMBERS) {
+        ck_fails(attncl__json_numbers(got, "a", NULL, &numbers), ATTNCL_ERR_FORMAT,
+                 "a has 129 entries, at most 128 are possible");
+    } else {
+        ck_ok(attncl__json_numbers(got, "a", NULL, &numbers));
+        ck_assert(numbers.n == (size_t)_i && numbers.list[0] == 2.5 &&
+                  numbers.list[_i - 1] == (_i - 1) % 10);
+    }
+    attncl__json_free(got);
+}
+
 TEST(escapes_are_utf8)
 {
     static const char text[] = "{\"a\": \"\\u007f\\u0080\\u07ff\\u0800\\uffff"

@@ -25,6 +25,56 @@ LOOP_TEST(sinusoids_are_sines_and_cosines, 0, 4)
     ck_near(y, want, 0, 6e-8); // one rounding to float
 }
 
+static const double factors[3] = {1, 2.5, 40};
+
+static attncl_rotary_desc longrope(void)
+{
+    attncl_rotary_desc desc = ATTNCL_ROTARY_DESC_INIT;
+    desc.width = 5;
+    desc.scaling = ATTNCL_ROTARY_LONGROPE;
+    desc.factor = 8;
+    desc.original_max_position = 16;
+    desc.factors = factors;
+    return desc;
+}
+
+// An odd width turns one channel more.  Angles are floats: three roundings of the frequency, one of the product.
+LOOP_TEST(longrope_divides_each_frequency, 0, 2)
+{
+    enum { N = 40, PAIRS = 3 };
+    struct host *y = host_new(ATTNCL_F32, DIMS(N, 2, PAIRS)), *want = host_like(y);
+    const double scale = _i ? 1.25 : sqrt(1 + log(8.0) / log(16.0));
+    attncl_rotary_desc desc = longrope();
+    struct rig b;
+    desc.attention_factor = _i ? scale : 0;
+    for (int p = 0; p < N; ++p) {
+        for (int i = 0; i < PAIRS; ++i) {
+            const double angle = p / (pow(10000.0, 2 * i / 5.0) * factors[i]);
+            want->data[(2 * p) * PAIRS + i] = scale * cos(angle);
+            want->data[(2 * p + 1) * PAIRS + i] = scale * sin(angle);
+        }
+    }
+    rig_open(&b);
+    rig_out(&b, attncl_rotary_table(b.g, &desc, N), y);
+    rig_run_once(&b);
+    ck_near(y, want, 0, 4 * N * 6e-8 * scale);
+}
+
+LOOP_TEST(a_longrope_that_is_none_is_refused, 0, 3)
+{
+    static const double wrong[3] = {1, 2, -3};
+    static const char *const words[] = {"factors is NULL", "factors[2] is -3, must be above 0",
+                                        "original_max_position is 1, at least 2"};
+    struct host *x = host_new(ATTNCL_F32, DIMS(1));
+    attncl_rotary_desc desc = longrope();
+    struct rig b;
+    desc.factors = _i == 0 ? NULL : _i == 1 ? wrong : factors;
+    desc.original_max_position = _i == 2 ? 1 : 16;
+    rig_open(&b);
+    rig_out(&b, attncl_rotary_table(b.g, &desc, 4), x);
+    ck_rig_fails(&b, ATTNCL_ERR_ARGUMENT, words[_i]);
+}
+
 TEST(an_unset_option_struct_is_refused)
 {
     const attncl_linear_desc desc = {.struct_size = 4};

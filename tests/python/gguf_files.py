@@ -80,6 +80,9 @@ def metadata(writer, arch, c):
         writer.add_rope_scaling_factor(rope["factor"])
         if rope["rope_type"] == "yarn":
             writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+    if rope["rope_type"] == "longrope":
+        writer.add_rope_scaling_attn_factors(rope["attention_factor"])
+        writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
     if arch == "gptneox":
         writer.add_parallel_residual(c.use_parallel_residual)
         writer.add_layer_norm_eps(c.layer_norm_eps)
@@ -154,6 +157,9 @@ class Case(support.ExportCase):
             written.add(own)
         if arch != "gpt2" and getattr(c, "rope_parameters", {}).get("rope_type") == "llama3":
             writer.add_tensor("rope_freqs.weight", llama3_factors(c.rope_parameters, c.head_dim))
+        for name in ("short", "long"):
+            if factors := getattr(c, "rope_parameters", {}).get(f"{name}_factor"):
+                writer.add_tensor(f"rope_factors_{name}.weight", np.array(factors, np.float32))
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
@@ -182,6 +188,8 @@ class Models(Case):
             ("Mistral", {"sliding_window": None}), ("SmolLM3", {"num_hidden_layers": 5}), ("Qwen2", {}), ("Qwen3", {"head_dim": 24}), ("Gemma", {"head_dim": 24}),
             ("Gemma2", {**CAPS, "num_hidden_layers": 3, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 1.5}),
             ("Gemma3Text", {**CAPS, "num_hidden_layers": 7}), ("Phi3", {"sliding_window": 5}), ("Phi3", {"partial_rotary_factor": 0.5}),
+            ("Phi3", {"original_max_position_embeddings": 10, "rope_parameters": {"rope_type": "longrope", "partial_rotary_factor": 0.5, "attention_factor": 1.2,
+                      "short_factor": [1.0, 1.5, 1.7, 2.0], "long_factor": [1.0, 3.0, 8.0, 20.0]}}),
             ("GPTNeoX", {}), ("GPTNeoX", {"use_parallel_residual": False}), ("GPT2", {}), ("GPT2", {"tie_word_embeddings": False, "n_inner": 96}))
 
     ROPES = ({"rope_type": "linear", "factor": 2.0}, {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 10},
@@ -294,7 +302,7 @@ class Models(Case):
         model = self.model("Llama")
         for words, more in ((r"llama.attention.clamp_kqv: not known for llama", {"extra": lambda w: w.add_clamp_kqv(1.0)}),
                             ("llama.expert_count is 4, expected 0", {"extra": lambda w: w.add_expert_count(4)}),
-                            ("rope_factors_long.weight: rotary positions of type longrope cannot be expressed",
+                            ("short_factor is None, expected a list of numbers above 0",
                              {"extra": lambda w: w.add_tensor("rope_factors_long.weight", np.ones(8, np.float32))}),
                             ("llama.rope.scaling.type 'longrope' is none of none, linear, yarn",
                              {"extra": lambda w: w.add_rope_scaling_type(gguf.RopeScalingType.LONGROPE)}),

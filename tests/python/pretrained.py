@@ -286,6 +286,23 @@ class Decoders(Case):
             with self.subTest(**rope):
                 self.same(self.model("Llama", rope_parameters={"rope_theta": 1e4, **rope}))
 
+    LONG = {"rope_type": "longrope", "short_factor": [1.0, 1.3], "long_factor": [2.0, 9.0]}
+
+    def test_longrope(self):
+        """Texts of one kind, and one that becomes long while it is drawn.  Only Phi 3 takes it again then."""
+        for family, original, more, rope in (
+                ("Phi3", 20, {}, {}), ("Phi3", 10, {"sliding_window": 6}, {"attention_factor": 1.4}), ("Phi3", 3, {"tie_word_embeddings": True}, {"factor": 7.0}),
+                ("Phi3", 10, {"num_key_value_heads": 3, "max_position_embeddings": 20}, {"partial_rotary_factor": 0.5, "short_factor": [2.0], "long_factor": [3.0]}),
+                ("Llama", 3, {}, {}), ("Qwen2", 30, {}, {}), ("Gemma3Text", 3, {**self.CAPS, "attn_logit_softcapping": None, "head_dim": 4}, {})):
+            rope = {**self.LONG, "rope_theta": 100.0, "original_max_position_embeddings": original, **rope}
+            more = {**more, **({"original_max_position_embeddings": original} if family == "Phi3" else {})}
+            if family == "Gemma3Text":
+                more["layer_types"], rope = ["full_attention", "sliding_attention"], {"full_attention": rope, "sliding_attention": {"rope_type": "default", "rope_theta": 100.0}}
+            with self.subTest(family, original=original, **more):
+                self.same(self.model(family, **more, rope_parameters=rope))
+        with attncl.Model(self.file) as file:
+            self.assertEqual(file.config["rope_factor"], 40 / 3)
+
     def test_published_configurations(self):
         """As transformers 4 wrote them: positions beside each other, a pattern of layers, keys of a family's first code."""
         for family, gone, old in (
@@ -293,8 +310,11 @@ class Decoders(Case):
                  {"rope_theta": 1e6, "rope_local_base_freq": 1e4, "rope_scaling": None, "sliding_window_pattern": 6, "cache_implementation": "hybrid"}),
                 ("Gemma2", ("layer_types", "rope_parameters"), {"rope_theta": 1e4, "hidden_act": "gelu_pytorch_tanh", "cache_implementation": "hybrid"}),
                 ("SmolLM3", ("rope_parameters",), {"rope_theta": 2e6, "max_window_layers": 28, "rope_scaling": None}),
+                ("Phi3", ("rope_parameters",), {"rope_theta": 1e4, "rope_scaling": {**self.LONG, "rope_type": "su"}}),
+                ("Phi3", ("rope_parameters",), {"rope_theta": 1e4, "rope_scaling": {**self.LONG, "rope_type": None, "type": "yarn"}}),
                 ("Qwen2", ("layer_types", "rope_parameters"), {"rope_theta": 1e4, "use_sliding_window": False, "sliding_window": 131072})):
-            new = getattr(transformers, f"{family}Config")(**{**self.SIZES, "num_hidden_layers": 7}).to_dict()
+            long = {"rope_scaling": {**self.LONG, "original_max_position_embeddings": 9}, "original_max_position_embeddings": 8} if family == "Phi3" else {}
+            new = getattr(transformers, f"{family}Config")(**{**self.SIZES, "num_hidden_layers": 7, **long}).to_dict()
             with self.subTest(family):
                 older = {**{k: v for k, v in new.items() if k not in gone}, **old}
                 self.assertEqual(plan(older)[0], plan(new)[0])
@@ -343,7 +363,7 @@ class Decoders(Case):
         self.assertEqual((config["rope_width"], config["rope_theta"]), (2, 300))
 
     def test_live_and_gradients(self):
-        for family, more in (("Qwen3", {"head_dim": 10}), ("Gemma2", self.CAPS), ("Gemma3Text", {**self.CAPS, "attn_logit_softcapping": None})):
+        for family, more in (("Qwen3", {"head_dim": 10}), ("Llama", {"rope_parameters": {**self.LONG, "rope_theta": 50.0, "original_max_position_embeddings": 8}}), ("Gemma2", self.CAPS), ("Gemma3Text", {**self.CAPS, "attn_logit_softcapping": None})):
             with self.subTest(family):
                 self.same_gradients(self.model(family, **{"pad_token_id": 2, "tie_word_embeddings": family == "Qwen3", **more}))
 
@@ -367,7 +387,10 @@ class Decoders(Case):
         self.model("Llama").save_pretrained(self.at / "d")
         good = json.loads((self.at / "d" / "config.json").read_text())
         for more, words in (({"hidden_act": "relu6"}, "activation 'relu6' is none of silu"), ({"novel": 1}, "config.json: novel: not known"),
-                            ({"rope_parameters": {"rope_type": "longrope"}}, "rope_type 'longrope' is none of default, linear"),
+                            ({"rope_parameters": {"rope_type": "ntk"}}, "rope_type 'ntk' is none of default, linear"),
+                            ({"rope_parameters": {**self.LONG, "long_factor": [1, float("nan")]}}, r"long_factor is \[1, nan\], expected a list of numbers above 0"),
+                            ({"rope_parameters": {**self.LONG, "short_factor": [0, 1]}}, r"short_factor is \[0, 1\], expected a list of numbers above 0"),
+                            ({"rope_parameters": {"rope_type": "longrope", "short_factor": [1, 1]}}, "long_factor is None, expected a list of numbers above 0"),
                             ({"rope_parameters": {"rope_type": "yarn", "factor": 2, "partial_rotary_factor": 0.3}}, "yarn turns 1 channels of a head, expected an even"),
                             ({"num_hidden_layers": 3}, "there is no tensor model.layers.2.input_layernorm.weight"),
                             ({"num_hidden_layers": 1}, "arch lm has no place for: model.layers.1."),

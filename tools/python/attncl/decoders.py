@@ -146,7 +146,7 @@ def _rope(c: Config, head_dim: int) -> dict[str, Any]:
     old = {key: value for key, value in (("rope_theta", c.take("rope_theta", None)), ("partial_rotary_factor",
            c.take("partial_rotary_factor", None))) if value is not None}
     given = {key: value for key, value in {**old, **c.take("rope_scaling", {}), **parameters}.items() if value is not None}
-    original, longest = c.take("original_max_position_embeddings", None), c.take("max_position_embeddings")
+    original, longest = c.take("original_max_position_embeddings", None), c.take_size("max_position_embeddings")
     kind = given.pop("rope_type", given.pop("type", "default"))
     given.pop("type", None)
     share = _check_kind("config.json: partial_rotary_factor", given.pop("partial_rotary_factor", 1.0), 1.0)
@@ -165,10 +165,14 @@ def _rope(c: Config, head_dim: int) -> dict[str, Any]:
         refuse(f"config.json: rope_type {kind!r} is none of default, linear, dynamic, llama3, yarn, longrope")
     if kind == "yarn" and keys["rope_width"] % 2:
         refuse(f"config.json: yarn turns {keys['rope_width']} channels of a head, expected an even number, as in transformers")
-    if kind != "linear":  # transformers prefers the key beside the others, but has none for parameters of each kind of layer
-        given["original_max_position_embeddings"] = (None if local else original) or given.get("original_max_position_embeddings", longest)
+    if kind != "linear":
+        if original is None or local:  # as transformers prefers the key outside, but where each kind of layer has parameters
+            original = given.get("original_max_position_embeddings", longest)
+        given["original_max_position_embeddings"] = check_size("config.json: original_max_position_embeddings", original)
+    if given.get("attention_factor") == 0:
+        refuse("config.json: attention_factor is 0, expected a number above 0")
     if kind == "longrope":
-        given["factor"] = max(given.get("factor", longest / given["original_max_position_embeddings"]), 1)
+        given["factor"] = max(_check_kind("config.json: factor", given.get("factor", longest / original), 1.0), 1)
         for key in ("short_factor", "long_factor"):
             _check_factors(f"config.json: {key}", given.get(key))
     return {**keys, "rope_scaling": kind, **{f"rope_{key}": value for key, value in given.items()}}

@@ -146,7 +146,8 @@ class File:
         names = self._gguf.get_tensor_name_map(arch, config["n_layers"])
         moves = [(target, names.get_name(source, (".weight", ".bias")) or refuse(f"{self._arch} has no {source}"),
                   _adapt_cut(kind, config, target, cut)) for target, source, cut in moves]
-        return Source(config, moves, {name: self._stored(tensor) for name, tensor in self._tensors.items()}, lambda name: name == "rope_freqs.weight")
+        return Source(config, moves, {name: self._stored(tensor) for name, tensor in self._tensors.items()},
+                      lambda name: name.startswith(("rope_freqs.", "rope_factors_")))
 
     def _gpt2(self, activation: str) -> dict[str, Any]:
         heads = self._take("attention.head_count")
@@ -170,7 +171,7 @@ class File:
         values = {"model_type": kind, "hidden_size": width, "num_hidden_layers": n, "num_attention_heads": heads, "head_dim": head_dim,
                   "num_key_value_heads": self._take_one("attention.head_count_kv", heads), "hidden_act": activation,
                   "intermediate_size": self._take_one("feed_forward_length"), "max_position_embeddings": self._take("context_length"),
-                  "rope_parameters": rope, **self._vocabulary()}
+                  "rope_parameters": rope, "original_max_position_embeddings": None, **self._vocabulary()}
         if kind == "gpt_neox":
             return {**values, "layer_norm_eps": self._take("attention.layer_norm_epsilon"),
                     "use_parallel_residual": self._take("use_parallel_residual", True)}
@@ -202,9 +203,11 @@ class File:
         rope = {"rope_theta": theta}
         if "rope_freqs.weight" in self._tensors:
             return {**rope, **self._llama3(theta, head_dim)}
-        for name in ("rope_factors_long.weight", "rope_factors_short.weight"):
-            if name in self._tensors:
-                refuse(f"{self._path}: {name}: rotary positions of type longrope cannot be expressed")
+        factors = {f"{name}_factor": self._stored(self._tensors[f"rope_factors_{name}.weight"]).read(None).tolist()
+                   for name in ("short", "long") if f"rope_factors_{name}.weight" in self._tensors}
+        if factors:
+            return {**rope, **factors, "rope_type": "longrope", "original_max_position_embeddings": original,
+                    "attention_factor": self._take("rope.scaling.attn_factor", 1.0)}
         if kind == "none" or (kind == "linear" and factor == 1):
             return rope
         if kind == "linear":
