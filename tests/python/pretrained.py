@@ -310,7 +310,7 @@ class Decoders(Case):
                  {"rope_theta": 1e6, "rope_local_base_freq": 1e4, "rope_scaling": None, "sliding_window_pattern": 6, "cache_implementation": "hybrid"}),
                 ("Gemma2", ("layer_types", "rope_parameters"), {"rope_theta": 1e4, "hidden_act": "gelu_pytorch_tanh", "cache_implementation": "hybrid"}),
                 ("SmolLM3", ("rope_parameters",), {"rope_theta": 2e6, "max_window_layers": 28, "rope_scaling": None}),
-                ("Phi3", ("rope_parameters",), {"rope_theta": 1e4, "rope_scaling": {**self.LONG, "rope_type": "su"}}),
+                ("Phi3", ("rope_parameters",), {"rope_theta": 1e4, "rope_scaling": {**self.LONG, "rope_type": "su"}, "full_attn_mod": 1, "interpolate_factor": 1}),
                 ("Phi3", ("rope_parameters",), {"rope_theta": 1e4, "rope_scaling": {**self.LONG, "rope_type": None, "type": "yarn"}}),
                 ("Qwen2", ("layer_types", "rope_parameters"), {"rope_theta": 1e4, "use_sliding_window": False, "sliding_window": 131072})):
             long = {"rope_scaling": {**self.LONG, "original_max_position_embeddings": 9}, "original_max_position_embeddings": 8} if family == "Phi3" else {}
@@ -398,6 +398,7 @@ class Decoders(Case):
                             ({"model_type": "gemma3_text", "attn_logit_softcapping": 3.0}, "attn_logit_softcapping is 3.0, expected None"),
                             ({"model_type": "qwen2", "layer_types": ["full_attention"]}, "layer_types has 1 entries, num_hidden_layers is 2"),
                             ({"model_type": "qwen2", "layer_types": ["full_attention", "chunked"]}, "layer_types has chunked, expected full_attention"),
+                            ({"model_type": "phi3", "full_attn_mod": 2}, "full_attn_mod is 2, expected 1"),
                             ({"use_mrope": True}, "use_mrope is True, expected False: model_type 'llama' has none"),
                             ({"num_attention_heads": 0}, "num_attention_heads is 0, expected a whole number from 1 to 2147483647"),
                             ({"num_hidden_layers": 10 ** 12}, "num_hidden_layers is 1000000000000, expected a whole number from 1 to 9999"),

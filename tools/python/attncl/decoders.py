@@ -359,6 +359,8 @@ def _gemma3(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
 
 
 def _phi3(c: Config) -> tuple[dict[str, Any], Iterator[Move]]:
+    for key in ("full_attn_mod", "interpolate_factor"):  # of Phi 4 mini
+        c.expect(key, 1, why="transformers has no such key")
     config = _common_config(c)
     config.update(_take_window(c))
     width, kv = config["heads"] * config["head_dim"], config["n_kv_heads"] * config["head_dim"]
