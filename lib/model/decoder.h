@@ -41,8 +41,8 @@ struct attncl_decoder {
     int32_t *text;         // [window, batch], the token of position p in row p mod window
     attncl_graph *cropped; // of `window` tokens; NULL: not yet compiled
     int32_t *cropped_text; // [window, batch], its input
-    int64_t
-        long_limit; // longrope: a longer text is not cropped, `beyond` of this limit takes it; 0: none
+    // Longrope: a text beyond the window is not cropped but taken by another decoder, of this limit.
+    int64_t long_limit;     // 0: none
     attncl_decoder *beyond; // NULL: not yet created
 };
 
