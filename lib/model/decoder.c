@@ -136,8 +136,6 @@ attncl_status attncl_decoder_reset(attncl_decoder *decoder)
         TRY(restart(decoder->prefills[i].graph));
     TRY(restart(decoder->sampling_step));
     TRY(restart(decoder->cropped));
-    if (decoder->beyond)
-        TRY(attncl_decoder_reset(decoder->beyond));
     decoder->position = 0;
     for (int64_t i = 0; decoder->slot_positions && i < decoder->batch; ++i)
         decoder->slot_positions[i] = decoder->slot_ends[i] = 0;
@@ -199,7 +197,8 @@ static attncl_status catch_up(attncl_decoder *d)
     if (d->position > d->window || d->position == d->beyond->position)
         return ATTNCL_OK;
     TRY(attncl_decoder_reset(d->beyond));
-    return attncl_decoder_prefill(d->beyond, d->position, d->text, NULL);
+    return d->position == 0 ? ATTNCL_OK
+                            : attncl_decoder_prefill(d->beyond, d->position, d->text, NULL);
 }
 
 static attncl_status take_beyond(attncl_decoder *d, int64_t n, const int32_t *tokens, float *logits)
