@@ -136,6 +136,8 @@ attncl_status attncl_decoder_reset(attncl_decoder *decoder)
         TRY(restart(decoder->prefills[i].graph));
     TRY(restart(decoder->sampling_step));
     TRY(restart(decoder->cropped));
+    if (decoder->beyond)
+        TRY(attncl_decoder_reset(decoder->beyond));
     decoder->position = 0;
     for (int64_t i = 0; decoder->slot_positions && i < decoder->batch; ++i)
         decoder->slot_positions[i] = decoder->slot_ends[i] = 0;

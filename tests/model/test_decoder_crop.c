@@ -225,6 +225,21 @@ TEST(longrope_without_a_window)
     ck_fails(attncl_decoder_prefill(decoder, N - WINDOW, text, NULL), ATTNCL_ERR_STATE,
              "has taken 5 tokens, the model takes at most 12, not 9 more");
     attncl_decoder_destroy(slots);
+
+    // A text whose first step as a long one fails leaves nothing to the next text.
+    float bias[VOCABULARY] = {NAN};
+    ck_ok(attncl_decoder_reset(decoder));
+    ck_ok(attncl_decoder_prefill(decoder, 3, text + BATCH, NULL));
+    ck_ok(attncl_model_param_write(model, "generator.projection.bias", bias, sizeof bias));
+    ck_fails(attncl_decoder_sample(decoder, 1, start, &samplings[0], text + 4 * BATCH),
+             ATTNCL_ERR_STATE, "not finite");
+    bias[0] = 0;
+    ck_ok(attncl_model_param_write(model, "generator.projection.bias", bias, sizeof bias));
+    ck_ok(attncl_decoder_reset(decoder));
+    for (int i = 0; i < 4; ++i)
+        ck_ok(attncl_decoder_step(decoder, text + i * BATCH, got));
+    scores_of(model, 4, text, want);
+    ck_scores(got, want);
     close_model(model, decoder);
 }
 
