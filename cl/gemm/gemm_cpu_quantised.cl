@@ -15,14 +15,15 @@
 //
 //   Macro     Meaning                       Values
 //   MAX_ROWS  rows of A at a time           1 | 2 | 4 | 8
+//   VNNI      the CPU has AVX512_VNNI       0 | 1
 //   NORM      the rows of A are normalised  0 | NORM_LAYER | NORM_RMS
 
 #include "common/prefetch.clh"
 #include "common/weights.clh"
 #include "gemm/products.clh"
 
-#if !defined MAX_ROWS || !defined NORM
-#error "MAX_ROWS: rows of A at a time; NORM: they are normalised"
+#if !defined MAX_ROWS || !defined VNNI || !defined NORM
+#error "MAX_ROWS: rows of A at a time; VNNI: the CPU has AVX512_VNNI; NORM: they are normalised"
 #endif
 
 #if NORM
@@ -46,10 +47,13 @@ struct a_block {
 };
 
 // sum + what the low halves, and the high halves, of two words multiply to.  x86 has an instruction for it, which compilers do not
-// find again once they have simplified the halves.
+// find again once they have simplified the halves, and with AVX512_VNNI one that adds too, which PoCL's targets do not have.
 static inline int16 add_products(int16 sum, uint16 w, int x)
 {
-#if defined __AVX512BW__
+#if defined __AVX512BW__ && VNNI
+    __asm__("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(w), "v"((int16)(x)));
+    return sum;
+#elif defined __AVX512BW__
     typedef short short32 __attribute__((vector_size(64)));
     const short32 a = __builtin_astype(w, short32), b = __builtin_astype((int16)(x), short32);
     return sum + __builtin_astype(__builtin_ia32_pmaddwd512(a, b), int16);

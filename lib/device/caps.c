@@ -4,6 +4,10 @@
 
 #include <string.h>
 
+#if defined __x86_64__
+#include <cpuid.h>
+#endif
+
 #include "base/log.h"
 #include "base/suggest.h"
 #include "device/internal.h"
@@ -156,6 +160,16 @@ done:
     return status;
 }
 
+static bool host_has_vnni(void)
+{
+#if defined __x86_64__
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && c & bit_AVX512VNNI;
+#else
+    return false;
+#endif
+}
+
 attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
                                 const char *variant, struct device_caps *ret)
 {
@@ -199,6 +213,8 @@ attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
     if (caps.max_group < MIN_GPU_GROUP)
         caps.variant = VARIANT_CPU;
     attncl__quirks_apply(info, &caps);
+    // A device of another host has memory of its own.
+    caps.vnni = vendor == VENDOR_POCL && caps.uses_host_memory && host_has_vnni();
     TRY(detect_by_extensions(id, &caps));
     override_variant(&caps, variant);
     *ret = caps;

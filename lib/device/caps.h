@@ -84,6 +84,7 @@ struct device_caps {
     bool blocking_writes;   // clFinish() may return before a non-blocking write has read its data
     bool has_own_cache;     // the driver caches programs itself and is slow to return a binary
     bool builtin_prefetch;  // the compiler's __builtin_prefetch makes kernels faster
+    bool vnni;              // the CPU has AVX512_VNNI, and the compiler takes x86's assembler
     struct tune_table *tuned; // this device's (launch/launch_size.c); NULL: none
 };
 
