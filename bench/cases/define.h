@@ -23,6 +23,8 @@ struct ref_feedback_layer define_feedback_layer(const struct case_data *t, const
 // -- a language model of random weights
 
 enum { LM_PATH_BYTES = 512, N_CHECKED_STEPS = 8 };
+// Query heads of Llama's form that share a key head.
+enum { LLAMA_SHARED_BY = 4 };
 
 struct lm_state {
     attncl_context *ctx; // NULL: the case's

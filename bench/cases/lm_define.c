@@ -77,6 +77,41 @@ static struct host *pre_norm_layer(const struct layer *l, const struct host *x)
     return define_add(h, y);
 }
 
+// [steps, 2, width / 2]: cos and sin of t / 10000^(2 i / width)
+static struct host *rotary_table(int64_t steps, int64_t width)
+{
+    struct host *table = host_new(ATTNCL_F32, DIMS(steps, 2, width / 2));
+
+    for (int64_t k = 0; k < table->count; ++k) {
+        const int64_t i = k % (width / 2), t = k / width;
+        const double angle = (double)t / pow(10000.0, (double)(2 * i) / (double)width);
+        table->data[k] = k / (width / 2) % 2 ? sin(angle) : cos(angle);
+    }
+    return table;
+}
+
+// Without biases; RMS norms.
+static struct host *llama_layer(const struct layer *l, const struct host *x)
+{
+    const int64_t steps = x->dim[0], heads = l->s->heads;
+    const struct ref_mha attention = {.query_weight = PARAM("self_attn.query.linear.weight"),
+                                      .key_weight = PARAM("self_attn.key.linear.weight"),
+                                      .value_weight = PARAM("self_attn.value.linear.weight"),
+                                      .output_weight = PARAM("self_attn.output.weight"),
+                                      .rotary = rotary_table(steps, l->s->C / heads)};
+    const struct ref_ffn ffn = {.layer1_weight = PARAM("feed_forward.layer1.weight"),
+                                .gate_weight = PARAM("feed_forward.linear_v.weight"),
+                                .layer2_weight = PARAM("feed_forward.layer2.weight")};
+    const struct host *n = define_layer_norm(x, PARAM("norm_self_attn.weight"), NULL);
+    struct host *mixed = host_like(x), *y = host_like(x);
+
+    ref_multi_head_attention(&attention, (struct ref_attention){.causal = true}, heads, true, n, n,
+                             n, mixed, host_new(ATTNCL_F32, DIMS(1, heads, steps, steps)));
+    const struct host *h = define_add(x, mixed);
+    ref_feed_forward(&ffn, ATTNCL_SILU, define_layer_norm(h, PARAM("norm_ff.weight"), NULL), y);
+    return define_add(h, y);
+}
+
 static struct host *gmlp_layer(const struct layer *l, const struct host *x)
 {
     const struct ref_gmlp params = {.sgu = {GATE_FIELDS(PARAM)}, GMLP_FIELDS(PARAM, PARAM)};
@@ -147,12 +182,28 @@ static struct host *feedback_lm(const struct case_data *t, const struct host *to
     return define_linear(y, WHOLE("generator.weight"), WHOLE("generator.bias"));
 }
 
+static struct host *llama(const struct case_data *t, const struct host *tokens)
+{
+    struct layer l = {t, &t->c->sizes, ""};
+    struct host *x = host_new(ATTNCL_F32, DIMS(tokens->dim[0], 1, l.s->C));
+
+    ref_embedding_fwd(tokens, WHOLE("src_embed.weight"), 1, x);
+    for (int64_t i = 0; i < l.s->layers; ++i) {
+        snprintf(l.prefix, sizeof l.prefix, "encoder.layers.%d.", (int)i);
+        x = llama_layer(&l, x);
+    }
+    return define_linear(define_layer_norm(x, WHOLE("encoder.norm.weight"), NULL),
+                         WHOLE("generator.projection.weight"), NULL);
+}
+
 struct host *lm_define(const struct case_data *t, const struct host *tokens)
 {
     struct layer l = {t, &t->c->sizes, ""};
 
     if (is(&l, "feedback") || is(&l, "feedback_kv"))
         return feedback_lm(t, tokens);
+    if (is(&l, "llama"))
+        return llama(t, tokens);
     struct host *x = is(&l, "gpt2") ? embed_gpt2(t, tokens) : embed(t, tokens);
     for (int64_t i = 0; i < l.s->layers; ++i) {
         snprintf(l.prefix, sizeof l.prefix, "encoder.layers.%d.", (int)i);

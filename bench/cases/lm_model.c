@@ -34,6 +34,15 @@ static void config_text(const struct sizes *s, char text[512])
                  "\"embed_scale\": 1, \"activation\": \"gelu_tanh\", \"tie_generator\": true, "
                  "\"generator_bias\": false}",
                  v, c, n, (int)s->heads, f, (int)s->N);
+    else if (strcmp(s->layer, "llama") == 0)
+        snprintf(text, 512,
+                 "{\"layer\": \"transformer\", \"n_vocab\": %d, \"d_model\": %d, \"n_layers\": %d, "
+                 "\"heads\": %d, \"n_kv_heads\": %d, \"d_ff\": %d, \"activation\": \"silu\", "
+                 "\"is_gated\": true, \"norm\": \"rms\", \"pos\": \"no_pos\", \"rope\": true, "
+                 "\"embed_scale\": 1, \"generator_bias\": false, \"bias\": false, "
+                 "\"value_bias\": false, \"output_bias\": false, \"bias1\": false, "
+                 "\"bias2\": false, \"bias_gate\": false}",
+                 v, c, n, (int)s->heads, (int)s->heads / LLAMA_SHARED_BY, f);
     else
         snprintf(text, 512,
                  "{\"layer\": \"%s\", \"n_vocab\": %d, \"d_model\": %d, \"n_layers\": %d, "

@@ -15,7 +15,7 @@ FAMILIES = {
     "gelu": "GELU", "bias_gelu": "bias + GELU", "gemm": "GEMM", "bmm": "batched GEMM", "feed_forward": "feed-forward",
     "mha_labml": "multi-head attention (labml)", "mha_d2l": "multi-head attention (d2l)", "aft_local": "AFT-local",
     "aft_full": "AFT-full", "aft_simple": "AFT-simple", "aft_conv": "AFT-conv", "gmlp": "gMLP", "gmlp_block": "gMLP block",
-    "feedback": "Feedback Transformer", "feedback_kv": "Feedback Transformer, kv", "gpt2": "GPT-2", "gru": "GRU",
+    "feedback": "Feedback Transformer", "feedback_kv": "Feedback Transformer, kv", "gpt2": "GPT-2", "llama": "Llama", "gru": "GRU",
     "bahdanau": "Bahdanau decoder", "seq2seq": "seq2seq (Bahdanau)", "lm": "language model, forward", "lm_decode": "language model, sampling",
     "lm_prefill": "language model, prompt", "lm_step": "language model, step", "lm_start": "language model, start"}
 FACTS = ("compute_units", "clock_mhz", "global_memory_bytes", "local_memory_bytes")

@@ -41,16 +41,21 @@ void ref_aft_layer(const struct ref_aft *p, int window, int causal, const struct
     ref_dense(mixed, p->output_weight, p->output_bias, y);
 }
 
-// x W^T + b as [B, H, T, C / H].
+// x W^T + b as [B, H, T, C / H], turned by the table unless it is NULL.
 static struct host *heads_of(const struct host *x, const struct host *weight,
-                             const struct host *bias, int64_t n_heads, bool time_first)
+                             const struct host *bias, int64_t n_heads, bool time_first,
+                             const struct host *rotary)
 {
     const int64_t n_batch = x->dim[time_first], n_seq = x->dim[!time_first];
     const int64_t width = weight->dim[0] / n_heads;
-    struct host *flat = with_width(x, weight->dim[0]);
+    struct host *flat = host_new(ATTNCL_F32, DIMS(x->dim[0], x->dim[1], n_heads, width));
     struct host *heads = host_new(ATTNCL_F32, DIMS(n_batch, n_heads, n_seq, width));
 
     ref_dense(x, weight, bias, flat);
+    if (rotary) {
+        const struct host *straight = host_copy(flat);
+        ref_rotate(true, 1, straight, rotary, NULL, flat);
+    }
     for (int64_t i = 0; i < heads->count; ++i) {
         const int64_t d = i % width, t = i / width % n_seq, h = i / width / n_seq % n_heads;
         const int64_t b = i / width / n_seq / n_heads;
@@ -64,10 +69,13 @@ void ref_multi_head_attention(const struct ref_mha *p, struct ref_attention a, i
                               bool time_first, const struct host *query, const struct host *key,
                               const struct host *value, struct host *y, struct host *weights)
 {
-    const struct host *q = heads_of(query, p->query_weight, p->query_bias, n_heads, time_first);
-    const struct host *k = heads_of(key, p->key_weight, p->key_bias, n_heads, time_first);
-    const struct host *v = heads_of(value, p->value_weight, p->value_bias, n_heads, time_first);
-    struct host *mixed = with_width(query, p->value_weight->dim[0]);
+    const int64_t n_kv = n_heads * p->key_weight->dim[0] / p->query_weight->dim[0];
+    const struct host *table = p->rotary;
+    const struct host *q =
+        heads_of(query, p->query_weight, p->query_bias, n_heads, time_first, table);
+    const struct host *k = heads_of(key, p->key_weight, p->key_bias, n_kv, time_first, table);
+    const struct host *v = heads_of(value, p->value_weight, p->value_bias, n_kv, time_first, NULL);
+    struct host *mixed = with_width(query, p->output_weight->dim[1]);
 
     a.scale = 1 / sqrt((double)q->dim[3]);
     ref_attention_weights(&a, q, k, weights);

@@ -22,7 +22,10 @@ void ref_aft_layer(const struct ref_aft *p, int window, int causal, const struct
 struct ref_mha {
     struct host *query_weight, *query_bias, *key_weight, *key_bias, *value_weight, *value_bias;
     struct host *output_weight, *output_bias;
+    const struct host
+        *rotary; // [T, 2, F]: turns queries and keys by halves, time first; NULL: none
 };
+// Keys and values have as many heads as their weights have rows for.
 // [T, B, C] when time_first, else [B, T, C]; a.scale is not used.  weights: [B, H, T, S]
 void ref_multi_head_attention(const struct ref_mha *p, struct ref_attention a, int64_t n_heads,
                               bool time_first, const struct host *query, const struct host *key,

@@ -5,5 +5,5 @@ import sys
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tests"))  # torch_models
 
-from . import gpt2, layers, models, ops  # noqa: E402,F401
+from . import gpt2, layers, llama, models, ops  # noqa: E402,F401
 from .registry import Case, formulations  # noqa: E402,F401

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The Feedback Transformer and language models: the whole text, and token by token with what earlier steps kept."""
 import torch
+from torch_models.decoder import DecoderLM
 from torch_models.feedback import Feedback, FeedbackLM
 from torch_models.recurrent import Seq2Seq
 from torch_models.transformer import LM
@@ -9,6 +10,9 @@ from . import faster
 from .decode import keep_state
 from .registry import formulation
 
+LLAMA = {"norm": "rms", "layer_norm_eps": 1e-5, "activation": "silu", "is_gated": True, "rope": True, "rope_theta": 10000.0, "qk_norm": False,
+         "parallel": False, **{f"{name}bias": False for name in ("", "value_", "output_")},
+         **{f"bias{name}": False for name in ("1", "2", "_gate")}}
 BIAS = 0.5  # the spread of biases in bench/cases/lm_model.c
 
 
@@ -41,6 +45,8 @@ def model_of(c, reference):
     if c.layer.startswith("feedback"):
         prepare = None if reference else lambda model: faster.keep_keys(model.transformer)
         return c.fill(FeedbackLM(config), bias=BIAS, prepare=prepare)
+    if c.layer == "llama":
+        return c.fill(DecoderLM({**config, **LLAMA, "n_kv_heads": c.heads // 4, "head_dim": c.C // c.heads, "rope_width": c.C // c.heads}))
 
     def prepare_layers(model):
         faster.use_conv1d(model)
@@ -50,7 +56,6 @@ def model_of(c, reference):
 
 
 def train(c, reference):
-    """The losses of the first eight steps are the check."""
     if c.layer.startswith("feedback") and not reference:
         return None  # it writes over what gradients need
     if c.layer == "seq2seq":
@@ -63,9 +68,7 @@ def train(c, reference):
     else:
         model, texts = model_of(c, reference), (c.indices("tokens", 0, c.V, c.T, c.B),)
         targets = c.indices("targets", 0, c.V, c.T, c.B).long()
-    take = faster.trainer(model, 1e-4)
-    step = lambda: take(targets, *texts)  # noqa: E731
-    return step, lambda loss: torch.stack([loss] + [step() for _ in range(7)])
+    return faster.train(model, targets, *texts)
 
 
 def forward(c, reference):
