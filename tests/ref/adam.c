@@ -141,14 +141,16 @@ static void allow_update(const struct spec_point *p, int k, const struct host *w
 // As torch.optim.Adam: the square is more than a float holds, infinite, and its parameter stays.
 static void one_is_huge(struct host *const *in)
 {
-    in[GRAD]->data[in[GRAD]->count / 2] = 3e38;
+    if (in[GRAD]->count > 0)
+        in[GRAD]->data[in[GRAD]->count / 2] = 3e38;
 }
 
 // Changes nothing, on both sides of the end of a vector, with a gradient that is not a number.
 static void no_rate(struct host *const *in)
 {
     in[RATE]->data[0] = NAN;
-    in[GRAD]->data[in[GRAD]->count - 1] = NAN;
+    if (in[GRAD]->count > 0)
+        in[GRAD]->data[in[GRAD]->count - 1] = NAN;
 }
 
 static void keep_weights(struct host *const *in)

@@ -113,7 +113,8 @@ static void set_far(struct host *const *in, double w)
         in[Q]->data[i] = 0;
     for (int64_t i = 0; i < in[K]->count; ++i)
         in[K]->data[i] = i % 3 == 0 ? -1e4 : 1e4;
-    in[W]->data[0] = w;
+    if (in[W]->count > 0)
+        in[W]->data[0] = w;
 }
 
 static void set_spread(struct host *const *in)

@@ -120,7 +120,8 @@ static void first_step(struct host *const *in)
 static void no_rate(struct host *const *in)
 {
     in[RATE]->data[0] = NAN;
-    in[GRAD]->data[in[GRAD]->count - 1] = NAN;
+    if (in[GRAD]->count > 0)
+        in[GRAD]->data[in[GRAD]->count - 1] = NAN;
 }
 
 #define SGD(...) SPEC_PARAMS(sgd_step_fwd, __VA_ARGS__)

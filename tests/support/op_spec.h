@@ -81,7 +81,7 @@ struct op_case {
     unsigned data;                            // instead of the spec's
     double rel;                               // instead of the spec's
     unsigned leeway;                          // where inputs are not finite
-    void (*prepare)(struct host *const *in);  // changes what the inputs hold
+    void (*prepare)(struct host *const *in);  // changes what inputs hold, which may be none
 };
 
 // Parameters or inputs that must be refused, beside the generated refusals.

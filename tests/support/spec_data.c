@@ -90,17 +90,17 @@ static struct host *mask(const struct spec_point *p, int i, int rank, const int6
     const double share = p->kind == MASK_SPARSE ? 0.02 : strtod(p->in_slot[i].low, NULL);
     struct host *x = host_mask(seed(i + 1), share, rank, dim);
     const int axis = rank > 1; // masks are [queries, keys, entries]
+    const int64_t n = rank > 0 ? dim[0] : 1, n_keys = rank > 0 ? dim[axis] : 1;
     int64_t inner = 1;
 
     for (int a = axis + 1; a < rank; ++a)
         inner *= dim[a];
     for (int64_t at = 0; at < x->count; ++at) {
-        const int64_t first = at / (x->count / dim[0]);
-        if (p->kind == MASK_NONE ||
-            (p->kind == MASK_SPARSE && dim[0] > 1 && first % (dim[0] - 1) == 0))
+        const int64_t first = at / (x->count / n);
+        if (p->kind == MASK_NONE || (p->kind == MASK_SPARSE && n > 1 && first % (n - 1) == 0))
             x->data[at] = 0;
         if (p->kind == MASK_LAST)
-            x->data[at] = at / inner % dim[axis] == dim[axis] - 1;
+            x->data[at] = at / inner % n_keys == n_keys - 1;
     }
     return x;
 }
