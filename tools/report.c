@@ -58,7 +58,8 @@ static json_t *describe_loader(void)
         "LD_LIBRARY_PATH", "ATTNCL_DEVICE",     "ATTNCL_GEMM",        "ATTNCL_VARIANT",
         "ATTNCL_SHUFFLE",  "ATTNCL_QUEUES",     "ATTNCL_CL_DIR",      "ATTNCL_TUNE"};
     json_t *const drivers = json_object(), *const variables = json_object();
-    static const char vendors[] = "/etc/OpenCL/vendors";
+    const char *const named = getenv("OCL_ICD_VENDORS");
+    const char *const vendors = named && *named ? named : "/etc/OpenCL/vendors";
     char path[PATH_MAX], line[512];
     DIR *const directory = opendir(vendors);
     Dl_info loader = {0};
@@ -67,7 +68,7 @@ static json_t *describe_loader(void)
         snprintf(path, sizeof path, "%s/%s", vendors, entry->d_name);
         FILE *const file = strstr(entry->d_name, ".icd") ? fopen(path, "r") : NULL;
         if (file && fgets(line, sizeof line, file))
-            json_object_set_new(drivers, path, json_stringn(line, strcspn(line, "\r\n")));
+            json_object_set_new(drivers, entry->d_name, json_stringn(line, strcspn(line, "\r\n")));
         if (file)
             fclose(file);
     }

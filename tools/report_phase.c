@@ -191,6 +191,16 @@ static void run_process(const struct report *r, json_t *phase, char *const argv[
         fclose(err);
 }
 
+// The last line that a failed phase wrote to its log, which says why; "" for others.
+static const char *find_reason(const json_t *phase)
+{
+    const json_t *const log = json_object_get(phase, "log");
+    const char *const outcome = json_string_value(json_object_get(phase, "outcome"));
+    const char *const last = json_string_value(json_array_get(log, json_array_size(log) - 1));
+
+    return last && strcmp(outcome, "failed") == 0 ? last : "";
+}
+
 // Replaces the benchmark's table by its own report, even if it did not finish.
 static void take_benchmark(json_t *phase, const char *path)
 {
@@ -232,6 +242,8 @@ int report_run_phase(const struct report *r, const char *name, char *const argv[
         take_benchmark(phase, bench);
     report_hide_private(r, phase);
     progress_clear();
-    printf("%-13s %s\n", name, json_string_value(json_object_get(phase, "outcome")));
+    const char *const reason = find_reason(phase);
+    printf("%-13s %s%s%s\n", name, json_string_value(json_object_get(phase, "outcome")),
+           *reason ? "  " : "", reason);
     return output_flush();
 }

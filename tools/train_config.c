@@ -103,6 +103,9 @@ char *train_config_text(const struct train_request *r, const char *path, const c
         json_object_set_new(root, "arch", json_string("lm"));
     for (int i = 0; i < r->n_sets && status == TOOL_OK; i++)
         status = apply_set(root, r->set[i]);
+    if (status == TOOL_OK && !path && !from && !json_object_get(root, "model"))
+        status = tool_error("no configuration: give CONFIG.json, --init M, --set model.KEY=VALUE, "
+                            "or --resume with a RUN that has a config.json");
     if (status == TOOL_OK) {
         text = json_dumps(root, JSON_COMPACT);
         if (!text)

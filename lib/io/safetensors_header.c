@@ -74,7 +74,8 @@ static attncl_status refuse_foreign(const unsigned char *data, size_t n, attncl_
 static attncl_status check_bytes(uint64_t bytes, uint64_t total)
 {
     REQUIRE(bytes <= ST_MAX_HEADER_BYTES, ATTNCL_ERR_FORMAT,
-            "a header of %" PRIu64 " bytes, at most %d are possible", bytes, ST_MAX_HEADER_BYTES);
+            "a header of %" PRIu64 " bytes, at most %d are possible: this is no safetensors file",
+            bytes, ST_MAX_HEADER_BYTES);
     REQUIRE(bytes <= total - ST_LENGTH_BYTES, ATTNCL_ERR_FORMAT,
             "a header of %" PRIu64 " bytes in a file of %" PRIu64, bytes, total);
     return ATTNCL_OK;

@@ -66,7 +66,7 @@ for static in no yes; do
     libs=$(pkg-config --libs attncl)
     if [ $static = yes ]; then
         compile="$cc -std=c11 -x c"
-        libs=$(pkg-config --static --libs attncl | sed "s:-lattncl\b:$libdir/libattncl.a:")
+        libs=$(pkg-config --static --libs attncl | sed s/-lattncl/-l:libattncl.a/)
     fi
     form="pkg-config, static $static, $compile"
     dir=$tmp/pc-$static

@@ -353,6 +353,12 @@ class Checkpoints(Case):
         with attncl.Model(self.file) as model:
             self.assertEqual([model.config[k] for k in ("norm_first", "activation", "heads")], [True, "gelu", 2])
 
+    def test_absent_source_without_torch(self):
+        code = "import sys; sys.modules['torch'] = None; from attncl.convert import main; sys.exit(main(['absent', 'out']))"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240,
+                              env={**os.environ, "PYTHONPATH": str(support.ROOT / "tools/python")})
+        self.assertEqual((done.returncode, done.stderr), (1, "attncl-convert: absent: No such file or directory\n"))
+
     def test_refusals(self):
         state = nn.TransformerEncoder(Layer(6, 2, 9), 2).state_dict()
         garbage, absent = self.at / "c.pt", self.at / "absent.pt"

@@ -73,7 +73,7 @@ class Tree:
         build = os.path.dirname(os.path.dirname(c.tool))
         self.tool, self.bench = os.path.join(self.top, "tools", "attncl"), os.path.join(self.top, "bench", "attncl-bench")
         self.real_bench = os.path.join(build, "bench", "attncl-bench")
-        self.home = c.at("home of someone")
+        self.home, self.variables = c.at("home of someone"), {}
         for path in (self.tool, self.bench):
             os.makedirs(os.path.dirname(path))
         os.mkdir(self.home)
@@ -93,7 +93,7 @@ class Tree:
 
     def start(self, *options):
         # Drivers keep programs in the home directory: their cache stays where it was.
-        environment = dict(os.environ, HOME=self.home)
+        environment = dict(os.environ, HOME=self.home, **self.variables)
         environment.setdefault("POCL_CACHE_DIR", os.path.expanduser("~/.cache/pocl"))
         return subprocess.Popen([self.tool, "report", self.out, *options], env=environment, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE)
@@ -109,6 +109,7 @@ class Tree:
                      "%s: status %d, %s%s" % (options, process.returncode, out.decode(), err.decode()))
         for private in (self.home, self.top, HOST, "/%s/" % USER):
             self.c.check(private not in text, "%s: '%s' is in the file" % (options, private))
+        self.printed = out.decode()
         self.c.check(os.listdir(self.home) == ["out.json"], "%s: %s" % (options, os.listdir(self.home)))
         return {p["name"]: p for p in report["phases"]}, report
 
@@ -170,7 +171,15 @@ def check_faults(c, tree):
     c.check("no such device" in page and devices[0].name == phases["devices"]["result"][0]["name"] and
             "not beside" in problems[0].what, "the page without a benchmark: %s" % page[:2000])
     c.check(phases["selftest"]["outcome"] == "failed" and phases["selftest"]["exit_status"] == 1 and
-            "no such device" in phases["selftest"]["log"][-1], "no device: %s" % phases["selftest"])
+            "no such device" in phases["selftest"]["log"][-1] and "no such device" in tree.printed, "no device: %s" % phases["selftest"])
+
+    os.mkdir(c.at("vendors"))
+    with open(c.at("vendors/none.icd"), "w") as file:
+        file.write("libnone.so\n")
+    tree.variables = {"OCL_ICD_VENDORS": c.at("vendors")}
+    loader = tree.run("--fast")[1]["loader"]
+    c.check(loader["drivers"] == {"none.icd": "libnone.so"}, "the drivers of another directory: %s" % loader)
+    tree.variables = {}
 
     # A driver that crashes: what was written before stays, and the next phases run.  A warm self-test can end before the signal
     # comes, so each phase is sent one until one was met.

@@ -66,6 +66,7 @@ def contract(c):
     write(c.at("in"), {"tokens": ("I32", (2, 1), [0, 1])})
     c.works("run", os.path.join(run, "checkpoints", "step-40.safetensors"), c.at("in"), c.at("out"))
 
+    c.refused("no configuration: give CONFIG.json", "train", "--data", c.at("text"), "--out", c.at("none"), "--resume")
     c.refused("run exists; --resume continues it", "train", config, "--data", c.at("text"), "--out", run)
     for step in (5, 7, 9):  # older ones, listed in any order
         c.save("run/checkpoints/step-%d.safetensors" % step, "")

@@ -69,6 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             decoders.refuse(f"--dtype and --tokenizer are for directories and *.gguf of {', '.join(decoders.FAMILIES)}; "
                             "attncl convert changes the types of others")
         else:
+            pathlib.Path(source).stat()  # a missing source needs no PyTorch
             from .exporting import export
             export(given.pop("source"), given.pop("output"), **given)
     except OSError as error:
