@@ -62,7 +62,8 @@ KERNEL void aft_simple_sums(SOURCE_PARAMS, __global float *restrict scratch, lon
     }
     UNROLL
     for (int i = 0; i < GROUP; ++i)
-        sums_store(s[i], scratch + min(first + i, last) * lane_stride + sums_at, block, step);
+        if (first + i <= last) // Mesa's llvmpipe (25.0) has wrong sums in a lane that repeats
+            sums_store(s[i], scratch + (first + i) * lane_stride + sums_at, block, step);
 }
 
 #if CAUSAL

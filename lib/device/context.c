@@ -214,8 +214,9 @@ attncl_status attncl_context_destroy(attncl_context *context)
     const long n = context->n_children;
     const char *kind = context->last_child_kind;
     pthread_mutex_unlock(&context->lock);
-    REQUIRE(n == 0, ATTNCL_ERR_STATE, "the context still has %ld object%s, the last one created is a %s",
-            n, n == 1 ? "" : "s", kind);
+    REQUIRE(n == 0, ATTNCL_ERR_STATE,
+            "the context still has %ld object%s, the last one created is a %s", n,
+            n == 1 ? "" : "s", kind);
     // Some drivers lose queued work when the queue is released before it is done.
     for (int i = atomic_load(&context->n_side_queues); i >= 0; --i) {
         const cl_int code = clFinish(attncl__queue(context, i));
