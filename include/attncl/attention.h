@@ -71,7 +71,8 @@ typedef struct attncl_attention_inputs {
  * the weights are asked for.
  *
  * @param desc         borrowed for the call; NULL: all defaults
- * @param inputs       query [B, H, T, D], key [B, G, S, D], value [B, G, S, E]; D and E at most 256.
+ * @param inputs       query [B, H, T, D], key [B, G, S, D], value [B, G, S, E]; only a CPU's local memory
+ *                     limits D and E: beyond it compiling is ERR_UNSUPPORTED.
  *                     mask, valid_lens, causal and window go together: a query sees a key that none of them hides.
  *                     mask U8 [T or 1, S, B or 1], non-zero: visible; null: all keys are;
  *                     valid_lens I32 [B] or [B, T]: keys at or beyond the length score -1e6, and length 0 gives equal
