@@ -52,8 +52,9 @@ char *read_range(const char *path, const int64_t range[2], size_t *bytes_ret)
     if (reads && fseek(file, 0, SEEK_END) == 0)
         size = ftell(file);
     if (size >= 0 && (range[0] > size || range[1] > size)) {
-        tool_error("%s: the range ends at byte %lld, the file at %lld", path,
-                   (long long)(range[1] < range[0] ? range[0] : range[1]), size);
+        const bool begins = range[0] > size;
+        tool_error("%s: the range %s at byte %lld, the file ends at %lld", path,
+                   begins ? "begins" : "ends", (long long)range[!begins], size);
     } else {
         *bytes_ret = size < 0 ? 0 : (size_t)((range[1] < 0 ? size : range[1]) - range[0]);
         data = size < 0 ? NULL : calloc(*bytes_ret + 1, 1);

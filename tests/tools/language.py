@@ -287,7 +287,9 @@ def run(c):
 
     refused("'#' (U+0023) at byte 0", "eval", at("lm"), at("text"))
     refused("'#' (U+0023) at byte %s" % bytes_range[2:], "eval", at("lm"), at("text"), "--bytes", "2:")
-    refused("the file at", "eval", at("lm"), at("text"), "--bytes", "2:%d" % (os.path.getsize(at("text")) + 1))
+    past = os.path.getsize(at("text")) + 1
+    for word, one in (("begins", "%d:" % past), ("ends", "2:%d" % past)):
+        refused("the range %s at byte %d, the file ends at %d" % (word, past, past - 1), "eval", at("lm"), at("text"), "--bytes", one)
     refused("at least 2", "eval", at("lm"), at("text"), "--bytes", "2:2")
     refused("'1' is not", "eval", at("lm"), at("text"), "--bytes", "2:1", status=2)
     refused("No such file", "eval", at("lm"), at("nothing"))
