@@ -72,7 +72,8 @@ static attncl_status record_node(const struct lowered *p, struct program *progra
     return ATTNCL_OK;
 }
 
-// Builds all programs that the nodes need, several at once.  Refusals are ignored here: recording meets them again.
+// Builds all programs that the nodes need, several at once.  Failures to build are ignored here: recording meets them
+// again, before any other call of OpenCL, so that the first failure is the one reported.
 static attncl_status build_programs(const struct lowered *p, struct program *program,
                                     struct launcher l)
 {
@@ -150,13 +151,13 @@ attncl_status attncl__record(struct lowered *p, struct program *program)
                          .joint = &joint};
     size_t loop_start = 0;
 
-    TRY(build_programs(p, program, l));
     TRY(attncl__command_list_begin(program->ctx, &program->command_list));
     TRY(attncl__command_list_begin(program->ctx, &program->inputs.copies));
     TRY(attncl__command_list_begin(program->ctx, &program->outputs.copies));
     const bool several = count_used_queues(p) > 1;
     if (several)
         TRY(fork_queues(p, program));
+    TRY(build_programs(p, program, l));
     for (int n = 0; n < p->n_nodes; ++n) {
         const struct loop *loop = p->nodes[n].loop < 0 ? NULL : &p->loops[p->nodes[n].loop];
         program->command_list.node = n;

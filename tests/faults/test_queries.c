@@ -151,29 +151,55 @@ TEST(log_of_a_failed_build)
     directory_end();
 }
 
+static attncl_status compile_softmax(attncl_context *ctx)
+{
+    const int64_t dim[] = {3, 4};
+    attncl_graph *g = NULL;
+
+    ck_ok(attncl_graph_create(ctx, &g));
+    const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, dim);
+    attncl_graph_output(g, "y", attncl_softmax(g, x, -1));
+    const attncl_status status = attncl_graph_compile(g, NULL);
+    attncl_graph_destroy(g);
+    return status;
+}
+
 // The next graph tries it again.
 TEST(a_build_that_fails_once)
 {
-    const int64_t dim[] = {3, 4};
     attncl_context *ctx = NULL;
 
     setenv("ATTNCL_CACHE", "off", 1);
     ck_ok(attncl_context_create(NULL, &ctx));
     for (int fails = 1; fails >= 0; --fails) {
-        attncl_graph *g = NULL;
-        ck_ok(attncl_graph_create(ctx, &g));
-        const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, dim);
-        attncl_graph_output(g, "y", attncl_softmax(g, x, -1));
         faults_plan((struct fault_plan){
             .at = (size_t)fails, .code = CL_BUILD_PROGRAM_FAILURE, .only = "clBuildProgram"});
-        const attncl_status status = attncl_graph_compile(g, NULL);
+        const attncl_status status = compile_softmax(ctx);
         const struct fault_report report = faults_taken();
         if (fails && ctx->caps.variant == VARIANT_CPU)
             check_failure(1, &report, status);
         else
             ck_ok(status); // of the CPU variant
         ck_assert_uint_eq(report.n_calls, fails && ctx->caps.variant == VARIANT_GPU ? 2 : 1);
-        attncl_graph_destroy(g);
     }
     ck_ok(attncl_context_destroy(ctx));
+}
+
+// The call that fails first is named, and none that fails since then.
+TEST(a_device_lost_while_a_graph_is_compiled)
+{
+    attncl_status status = ATTNCL_ERR_OPENCL;
+    size_t n = 0;
+    while (status != ATTNCL_OK && ++n < MAX_CALLS) {
+        attncl_context *ctx = NULL;
+        ck_ok(attncl_context_create(NULL, &ctx)); // without programs
+        faults_plan((struct fault_plan){.at = n, .all = true, .code = CL_OUT_OF_RESOURCES});
+        status = compile_softmax(ctx);
+        const struct fault_report report = faults_taken();
+        ck_ok(attncl_context_destroy(ctx));
+        if (strcmp(report.first, "clFinish") != 0) // of a graph that is destroyed
+            check_failure(n, &report, status);
+    }
+    ck_assert_uint_gt(n, 10);
+    ck_assert_uint_lt(n, MAX_CALLS);
 }
