@@ -232,7 +232,7 @@ static double key_of_kind(int64_t kind, double key, int64_t t, int64_t steps)
 {
     switch (kind) {
     case 1:
-        return 0;
+        return 200; // all alike, and far from the entry before it, whose range would not fit
     case 2:
         return key + copysign(80, key);
     case 3:
@@ -354,19 +354,19 @@ static void set_low_block_biases(struct host *const *in)
 #define TABLE(window_, causal_) SPEC_PARAMS(aft_fwd, .window = window_, .causal = causal_)
 #define HEADS(causal_)          SPEC_PARAMS(aft_fwd, .per_head = 1, .causal = causal_)
 #define FILTER                  "k f32 T B H; pos_bias f32 H S;"
-#define KIND(name_, params_, with_, sizes_, prepare_)                                              \
+#define KIND(name_, params_, with_, sizes_, full_, prepare_)                                       \
     {                                                                                              \
-        name_, params_, with_, .smoke = sizes_, .special = "", .prepare = prepare_                 \
+        name_, params_, with_, .smoke = sizes_, .special = "", .full = full_, .prepare = prepare_  \
     }
 static const char
     table[] = "pos_bias f32 N N",
     no_table[] = "T=1 B=1 C=5; T=25 B=2 C=7", masked_sizes[] = "T=4 B=2 C=3 N=5; T=43 B=3 C=9 N=44",
-    kinds[] = "T=39 B=5 C=5 N=41",
+    kinds[] = "T=39 B=5 C=5 N=41", all_kinds[] = "T=39 B=15 C=5 N=41",
     heads[] =
         "T=4 B=2 C=6 H=3 S=3; T=1 B=1 C=1 H=1 S=1; T=37 B=2 C=21 H=3 S=11; T=23 B=1 C=18 H=2 S=91",
     many_heads[] = "T=13 B=3 C=5 H=1 S=7; T=97 B=2 C=64 H=2 S=25; T=211 B=1 C=40 H=2 S=63",
     masked_heads[] = "T=4 B=2 C=6 H=3 S=3; T=43 B=3 C=18 H=2 S=9",
-    head_kinds[] = "T=39 B=5 C=10 H=2 S=9";
+    head_kinds[] = "T=39 B=5 C=10 H=2 S=9", all_head_kinds[] = "T=39 B=15 C=10 H=2 S=9";
 
 static void build(attncl_graph *g, const void *params, const attncl_value *in, attncl_value *out)
 {
@@ -380,7 +380,7 @@ static void build(attncl_graph *g, const void *params, const attncl_value *in, a
 }
 
 // Smoke: one; a block of the CPU variant less one, a block, one more; several panels; a ragged tail of channels.  Heads: a
-// filter that is longer than the sequence.
+// filter that is longer than the sequence.  Kinds: five of them, all only with full sizes.
 OP_SPEC(
     aft_fwd, .in = "q f32 T B C; k f32 T B C; v f32 T B C; pos_bias? f32 N N; mask? u8 T T B",
     .out = "y f32 T B C; log? f32 T B C", .ref = mix, .build = build, .grad = "q k v pos_bias",
@@ -413,23 +413,25 @@ OP_SPEC(
                .special = "T=5 B=2 C=6 H=2 S=3"},
               {"mask for all, heads", HEADS(0), FILTER "mask u8:0.5 1 T 1", .smoke = masked_heads,
                .special = ""},
-              KIND("keys", TABLE(20, 0), table, kinds, set_keys),
-              KIND("keys", TABLE(5, 1), table, kinds, set_keys),
-              KIND("far biases", TABLE(20, 0), table, kinds, set_far_biases),
-              KIND("far bias rows", TABLE(20, 1), table, kinds, set_far_bias_rows),
-              KIND("wide biases", TABLE(5, 0), table, kinds, set_wide_biases),
-              KIND("steep biases", TABLE(5, 0), table, "T=39 B=2 C=8 N=41", set_steep_biases),
-              KIND("faint values", TABLE(5, 0), table, "T=39 B=2 C=8 N=41", set_faint_values),
-              KIND("low biases", TABLE(64, 0), table, kinds, set_low_biases),
+              KIND("keys", TABLE(20, 0), table, kinds, all_kinds, set_keys),
+              KIND("keys", TABLE(5, 1), table, kinds, all_kinds, set_keys),
+              KIND("far biases", TABLE(20, 0), table, kinds, all_kinds, set_far_biases),
+              KIND("far bias rows", TABLE(20, 1), table, kinds, all_kinds, set_far_bias_rows),
+              KIND("wide biases", TABLE(5, 0), table, kinds, all_kinds, set_wide_biases),
+              KIND("steep biases", TABLE(5, 0), table, "T=39 B=2 C=8 N=41", NULL, set_steep_biases),
+              KIND("faint values", TABLE(5, 0), table, "T=39 B=2 C=8 N=41", NULL, set_faint_values),
+              KIND("low biases", TABLE(64, 0), table, kinds, all_kinds, set_low_biases),
               {"huge biases", TABLE(20, 0), table, .grad = "", .smoke = kinds, .special = "",
-               .prepare = set_huge_biases},
-              KIND("low block biases", TABLE(20, 0), table, kinds, set_low_block_biases),
+               .full = all_kinds, .prepare = set_huge_biases},
+              KIND("low block biases", TABLE(20, 0), table, kinds, all_kinds, set_low_block_biases),
               {"masked kinds", TABLE(20, 0), "pos_bias f32 N N; mask u8:0.5 T T B", .smoke = kinds,
-               .special = "", .data = NORMAL, .prepare = set_far_biases},
-              KIND("heads, keys", HEADS(0), FILTER, head_kinds, set_keys),
-              KIND("heads, wide biases", HEADS(1), FILTER, head_kinds, set_wide_biases),
+               .special = "", .full = all_kinds, .data = NORMAL, .prepare = set_far_biases},
+              KIND("heads, keys", HEADS(0), FILTER, head_kinds, all_head_kinds, set_keys),
+              KIND("heads, wide biases", HEADS(1), FILTER, head_kinds, all_head_kinds,
+                   set_wide_biases),
               {"heads, low block biases", HEADS(0), FILTER "mask u8:0.5 T T B", .smoke = head_kinds,
-               .special = "", .data = NORMAL, .prepare = set_low_block_biases}},
+               .special = "", .full = all_head_kinds, .data = NORMAL,
+               .prepare = set_low_block_biases}},
     .refusals = {
         {ATTNCL_ERR_ARGUMENT, "window is -1", TABLE(-1, 0)},
         {ATTNCL_ERR_SHAPE, "pos_bias is [6, 5], must be [N, N]", NULL, "pos_bias f32 6 5"},
