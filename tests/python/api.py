@@ -631,6 +631,12 @@ class Declarations(unittest.TestCase):
                               env={**os.environ, "PYTHONPATH": str(support.ROOT / "tools/python")})
         self.assertEqual((done.returncode, done.stderr, done.stdout.count("pip install 'attncl[convert]'")), (0, "", 2), done)
 
+    def test_gguf_without_its_package(self):
+        program = "import sys; sys.modules['gguf'] = None; from attncl.convert import main; sys.exit(main(['m.gguf', 'absent.safetensors']))"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120,
+                              env={**os.environ, "PYTHONPATH": str(support.ROOT / "tools/python")})
+        self.assertEqual((done.returncode, done.stderr), (1, "attncl-convert: m.gguf: GGUF files need the package gguf: pip install gguf\n"))
+
     def test_library_not_found(self):
         program = f"import sys; sys.path.insert(0, {str(support.ROOT / 'tools/python')!r}); import attncl; attncl.devices()"
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120,
