@@ -168,11 +168,12 @@ LOCAL_INLINE void store_fetched(__local float *packed, __local float *weights,
             weights[id % TX + i * TX] = b->weight[i];
 }
 
-// Adds KEYS sources.  packed: from the work-item's lanes on; weights: [source][ROWS]
+// Adds KEYS sources, in a loop that is unrolled whole: else Intel's compiler keeps the sums in memory.  packed: from the
+// work-item's lanes on; weights: [source][ROWS]
 LOCAL_INLINE void add_sources(struct part *s, __local const float *packed,
                               __local const float *weights)
 {
-#pragma unroll 8
+    UNROLL
     for (int j = 0; j < KEYS; ++j) {
         const item_lanes alpha = LOAD_LANES(packed + j * 2 * GROUP_LANES);
         const item_lanes beta = LOAD_LANES(packed + j * 2 * GROUP_LANES + GROUP_LANES);

@@ -21,49 +21,26 @@
 #error "BIAS: a table"
 #endif
 
-#define OUTPUT         2
-#define KEEP           0
-#define QUERY_CHANNELS 0
-#include "attention/attention_bwd_gpu.clh"
+#define OUTPUT 2
+#define KEEP   0
+#include "attention/attention_bwd_gpu_tile.clh"
 
-#include "attention/attention_gpu.clh"
+// A tile's products in local memory.
+#if REMATERIALIZE
+#define PRODUCTS_FLOATS (BC * ROW_LD)
+#else
+#define PRODUCTS_FLOATS 1
+#endif
 
-// Bit 4 r + c: the work-item must compute pair (r, c).
+// Bit 4 r + c: the work-item must compute pair (r, c).  Bits come from the last pair on: with shifts by n
+// Intel's compiler keeps products and sums in memory.
 static inline uint wanted_pairs(int item, const struct problem *x, int i0, int j0)
 {
     uint wanted = 0;
 
-    for (int n = 0; n < 16; n++)
-        if (is_wanted(x, i0 + 4 * TILE_Y + n / 4, j0 + 4 * TILE_X + n % 4))
-            wanted |= 1u << n;
+    for (int n = 15; n >= 0; n--)
+        wanted = 2 * wanted + is_wanted(x, i0 + 4 * TILE_Y + n / 4, j0 + 4 * TILE_X + n % 4);
     return wanted;
-}
-
-// sum += the gradients of the pairs' scores; p, g_v: the products q . k and g . v.
-static inline void add_pairs(int item, const struct problem *x, int i0, int j0, uint wanted,
-                             float p[4][4], float g_v[4][4], float sum[4][4])
-{
-    const int key = j0 + 4 * TILE_X;
-#pragma unroll
-    for (int r = 0; r < 4; r++) {
-        const int query = i0 + 4 * TILE_Y + r;
-        float kept[4] = {1.0f, 1.0f, 1.0f, 1.0f};
-#if DROPOUT
-        const float4 four =
-            drop_four(&x->dropped.d, mask_block(&x->dropped, query, key), (float4)(1.0f));
-        kept[0] = four.s0;
-        kept[1] = four.s1;
-        kept[2] = four.s2;
-        kept[3] = four.s3;
-#endif
-#pragma unroll
-        for (int c = 0; c < 4; c++)
-            if (wanted >> (4 * r + c) & 1u) {
-                const float weight = weight_of(x, p[r][c], query, key + c);
-                sum[r][c] +=
-                    score_gradient(x, p[r][c], weight, kept[c] * g_v[r][c], query, key + c);
-            }
-    }
 }
 
 // Stores the sum over the work-group's rows; `parts` [TY][BC] holds the work-items' sums.
@@ -86,7 +63,7 @@ LOCAL_INLINE void store_row(int item, float sum[4][4], int keys, __local float *
 // dq_or_dk: dbias, with the table's shape; other arguments as in attention_bwd_gpu.clh.
 KERNEL void attention_bwd_gpu_bias(int n_batch, GRADIENT_PARAMS)
 {
-    __local float stage[STAGE] IN_FLOAT4S;
+    __local float stage[STAGE] IN_FLOAT4S, products[PRODUCTS_FLOATS] IN_FLOAT4S;
     __local int flag;
     const int item = (int)get_local_id(0), j0 = (int)get_group_id(0) * BC;
     const int first = axes & 4 ? (int)get_group_id(1) * BR : 0;
@@ -104,7 +81,7 @@ KERNEL void attention_bwd_gpu_bias(int n_batch, GRADIENT_PARAMS)
             for (int i0 = first; i0 < end; i0 += BR) {
                 const struct problem x = PROBLEM_OF(b * n_heads + h, b, h);
                 const uint wanted = wanted_pairs(item, &x, i0, j0);
-                float p[4][4], g_v[4][4];
+                float ds[4][4];
                 if (!in_any(wanted != 0, &flag))
                     continue;
                 const struct rows queries = {HEAD_OF(q, b, h) + i0 * q_t, q_t, min(BR, end - i0)};
@@ -112,13 +89,11 @@ KERNEL void attention_bwd_gpu_bias(int n_batch, GRADIENT_PARAMS)
                 const struct rows gradients = {g + b * g_b + i0 * g_t + (long)h * value_width, g_t,
                                                min(BR, end - i0)};
                 const struct rows values = {HEAD_OF(v, b, h / kv_group), v_t, n_keys};
+                make_tile(item, &x, queries, rows_from(keys, j0), gradients, rows_from(values, j0),
+                          i0, j0, wanted, stage, products, ds);
 #pragma unroll
                 for (int n = 0; n < 16; n++)
-                    p[n / 4][n % 4] = g_v[n / 4][n % 4] = 0.0f;
-                multiply_rows(item, queries, rows_from(keys, j0), width, stage, stage, p);
-                multiply_rows(item, gradients, rows_from(values, j0), value_width, stage, stage,
-                              g_v);
-                add_pairs(item, &x, i0, j0, wanted, p, g_v, sum);
+                    sum[n / 4][n % 4] += ds[n / 4][n % 4];
             }
     __global float *row =
         dq_or_dk + ((long)entry * (axes & 4 ? n_queries : 1) + first) * n_keys + j0;

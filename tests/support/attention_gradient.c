@@ -86,12 +86,14 @@ double attention_problem_check(const struct attention_problem *p, double toleran
     const struct ref_attention_data *x = &p->x;
     const struct attention_bwd_params params = params_of(p);
     struct host *mask = (struct host *)p->a.mask, *lens = (struct host *)p->a.valid_lens;
-    struct host *y = host_like(x->g), *in[] = {x->q, x->k, x->v};
-    struct host *got[3], *want[3], *size[3];
-    static const char *const names[] = {"dq", "dk", "dv"};
+    struct host *bias = (struct host *)p->a.bias;
+    struct host *y = host_like(x->g), *in[] = {x->q, x->k, x->v, bias};
+    struct host *got[4] = {0}, *want[4] = {0}, *size[4] = {0};
+    static const char *const names[] = {"dq", "dk", "dv", "dbias"};
+    const int n = bias ? 4 : 3;
     struct worst worst = {0};
 
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < n; ++i) {
         got[i] = host_like(in[i]);
         want[i] = host_like(in[i]);
         size[i] = host_like(in[i]);
@@ -99,14 +101,26 @@ double attention_problem_check(const struct attention_problem *p, double toleran
     struct host *weights = attention_problem_weights(p), *rows = attention_problem_rows(x->q);
     attention_problem_forward(p, y, weights);
     attention_problem_run(p, host_like(y), rows);
-    ref_attention_bwd(&p->a, x, p->time_first, false, want[0], want[1], want[2], NULL);
-    ref_attention_bwd(&p->a, x, p->time_first, true, size[0], size[1], size[2], NULL);
-    ck_ok(run_op("attention_bwd", &params,
-                 HOSTS(x->q, x->k, x->v, mask, lens, (struct host *)p->a.bias,
-                       (struct host *)p->a.slopes, y, x->c ? weights : NULL, rows, x->g, x->c,
-                       step_of(p)),
-                 HOSTS(got[0], got[1], got[2])));
-    for (int i = 0; i < 3; ++i) {
+    ref_attention_bwd(&p->a, x, p->time_first, false, want[0], want[1], want[2], want[3]);
+    ref_attention_bwd(&p->a, x, p->time_first, true, size[0], size[1], size[2], size[3]);
+    struct host *const inputs[] = {x->q,
+                                   x->k,
+                                   x->v,
+                                   mask,
+                                   lens,
+                                   bias,
+                                   (struct host *)p->a.slopes,
+                                   y,
+                                   x->c ? weights : NULL,
+                                   rows,
+                                   x->g,
+                                   x->c,
+                                   step_of(p)};
+    ck_ok(
+        run_op("attention_bwd", &params, inputs, COUNT_OF(inputs), HOSTS(got[0], got[1], got[2])));
+    if (bias)
+        ck_ok(run_op("attention_bwd_bias", &params, inputs, COUNT_OF(inputs), HOSTS(got[3])));
+    for (int i = 0; i < n; ++i) {
         ck_terms(got[i], want[i], size[i], tolerance, tiny, names[i]);
         for (int64_t j = 0; j < got[i]->count; ++j)
             worst_add(&worst, j, got[i]->data[j], want[i]->data[j], size[i]->data[j] + tiny);

@@ -56,6 +56,26 @@ TEST(kept_scores)
     }
 }
 
+// Intel's tiles, whose products stay in local memory, up to 64 columns and wider.
+TEST(tiles_for_intel)
+{
+    static const struct attention_size sizes[] = {{2, 2, 35, 70, 20, 24}, {1, 2, 37, 67, 72, 70}};
+    struct device_caps *caps = &test_context()->caps;
+
+    if (on_simulator() || caps->variant != VARIANT_GPU)
+        return;
+    caps->vendor = VENDOR_INTEL;
+    for (size_t i = 0; i < COUNT_OF(sizes); ++i) {
+        const struct attention_size n = sizes[i];
+        struct ref_attention a = {.bias = host_random(8, DIMS(1, n.heads, n.queries, n.keys))};
+
+        check_random(n, a, i % 2, false);
+        a.bias = host_random(8, DIMS(n.batch, 1, 1, n.keys));
+        a.causal = 1;
+        check_random(n, a, i % 2, true);
+    }
+}
+
 // The CPU variant, in which one panel's rows of the usual size do not fit.
 TEST(little_local_memory)
 {
