@@ -315,7 +315,7 @@ static void hide_later(struct host *const *in)
 #define ADDED      "y f32 T B G+G+G E; bias f32 1 1 T S; slopes f32:-1:1 G+G+G;"
 static const char
     ranges[] = "B=1 H=2 T=4 S=5 D=3 E=2; B=1 H=2 T=5 S=5 D=9 E=10; B=1 H=2 T=70 S=5,139 D=9 E=10",
-    window[] = "B=1 H=2 T=64 S=64 D=9 E=10; B=1 H=2 T=70 S=5,139 D=9 E=10",
+    window[] = "B=1 H=2 T=58,64 S=64 D=9 E=10; B=1 H=2 T=70 S=5,139 D=9 E=10",
     long_ranges[] =
         "B=1 H=2 T=1 S=1 D=9 E=10; B=1 H=2 T=150 S=150 D=9 E=10; B=1 H=2 T=60 S=20 D=9 E=10; "
         "B=1 H=2 T=50 S=150 D=9 E=10; B=1 H=1 T=3 S=530 D=8 E=20",
