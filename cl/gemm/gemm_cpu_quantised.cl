@@ -15,7 +15,7 @@
 //
 //   Macro     Meaning                       Values
 //   MAX_ROWS  rows of A at a time           1 | 2 | 4 | 8
-//   VNNI      the CPU has AVX512_VNNI       0 | 1
+//   VNNI      AVX512_VNNI is used           0 | 1
 //   NORM      the rows of A are normalised  0 | NORM_LAYER | NORM_RMS
 
 #include "common/prefetch.clh"
@@ -23,7 +23,7 @@
 #include "gemm/products.clh"
 
 #if !defined MAX_ROWS || !defined VNNI || !defined NORM
-#error "MAX_ROWS: rows of A at a time; VNNI: the CPU has AVX512_VNNI; NORM: they are normalised"
+#error "MAX_ROWS: rows of A at a time; VNNI: AVX512_VNNI is used; NORM: they are normalised"
 #endif
 
 #if NORM

@@ -62,7 +62,8 @@ static attncl_status launch_cpu(struct launcher *l, const struct gemm *g)
 
     kspec_set_vw_ls(&spec, l->caps->vector_width, 1);
     kspec_int(&spec, "MAX_ROWS", t.rows_at_once);
-    kspec_int(&spec, "VNNI", l->caps->vnni);
+    // One row's sums wait for each other, and its instruction takes longer than an addition.
+    kspec_int(&spec, "VNNI", l->caps->vnni && t.rows_at_once > 1);
     kspec_int(&spec, "USE_PREFETCH", l->caps->builtin_prefetch);
     kspec_set_wtype(&spec, g->b_dtype);
     kspec_int(&spec, "ACT", g->activation);
