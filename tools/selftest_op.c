@@ -129,13 +129,16 @@ static attncl_status check_point(struct spec_point *p, attncl_context *context)
     return status == ATTNCL_ERR_NO_MEMORY ? status : ATTNCL_OK;
 }
 
+// All sizes, or the last ones: the first may have one row, one channel.
 static attncl_status check_sizes(struct spec_point *p, const char *sizes, bool all,
                                  attncl_context *context)
 {
     attncl_status status = ATTNCL_OK;
+    int k = 0;
 
-    for (int k = 0; (k == 0 || all) && status == ATTNCL_OK && spec_sizes_at(sizes, k, &p->sizes);
-         k++)
+    while (!all && spec_sizes_at(sizes, k + 1, &p->sizes))
+        k++;
+    for (; status == ATTNCL_OK && spec_sizes_at(sizes, k, &p->sizes); k++)
         status = check_point(p, context);
     return status;
 }
