@@ -114,8 +114,9 @@ const void *attncl__config_value(const struct key *table, const void *settings, 
     const struct reader r = {table, NULL, settings};
     const char *value, *dot = strchr(name, '.');
     char object[32];
+    *key_ret = dot ? NULL : find_key(&r, table, settings, name, &value);
     if (!dot)
-        return (*key_ret = find_key(&r, table, settings, name, &value)) ? value : NULL;
+        return *key_ret ? value : NULL;
     snprintf(object, sizeof object, "%.*s", (int)(dot - name), name);
     const struct key *outer = find_key(&r, table, settings, object, &value);
     return outer ? attncl__config_value(outer->inner, value, dot + 1, key_ret) : NULL;
