@@ -146,6 +146,15 @@ static struct host *embed_gpt2(const struct case_data *t, const struct host *tok
     return define_add(x, PART(t, "src_embed.positional_encodings", some, ALL, ALL));
 }
 
+// Neither a scale nor positions.
+static struct host *embed_plain(const struct case_data *t, const struct host *tokens)
+{
+    struct host *x = host_new(ATTNCL_F32, DIMS(tokens->dim[0], 1, t->c->sizes.C));
+
+    ref_embedding_fwd(tokens, WHOLE("src_embed.weight"), 1, x);
+    return x;
+}
+
 static struct ref_feedback_layer feedback_layer(const struct layer *l)
 {
     struct ref_feedback_layer layer = define_feedback_layer(l->t, l->prefix);
@@ -162,7 +171,6 @@ static struct ref_feedback_layer feedback_layer(const struct layer *l)
     return layer;
 }
 
-// Neither a scale nor positions.
 static struct host *feedback_lm(const struct case_data *t, const struct host *tokens)
 {
     const struct sizes *s = &t->c->sizes;
@@ -170,30 +178,15 @@ static struct host *feedback_lm(const struct case_data *t, const struct host *to
     const struct ref_feedback_transformer params = {layers, s->layers, WHOLE("transformer.weights"),
                                                     WHOLE("transformer.norm.weight"),
                                                     WHOLE("transformer.norm.bias")};
-    struct host *x = host_new(ATTNCL_F32, DIMS(tokens->dim[0], 1, s->C)), *y = host_like(x);
+    struct host *x = embed_plain(t, tokens), *y = host_like(x);
     struct layer l = {t, s, ""};
 
     for (int64_t i = 0; i < s->layers; ++i) {
         snprintf(l.prefix, sizeof l.prefix, "transformer.layers.%d.", (int)i);
         layers[i] = feedback_layer(&l);
     }
-    ref_embedding_fwd(tokens, WHOLE("src_embed.weight"), 1, x);
     ref_feedback_transformer(&params, ATTNCL_RELU, x, y, host_like(x));
     return define_linear(y, WHOLE("generator.weight"), WHOLE("generator.bias"));
-}
-
-static struct host *llama(const struct case_data *t, const struct host *tokens)
-{
-    struct layer l = {t, &t->c->sizes, ""};
-    struct host *x = host_new(ATTNCL_F32, DIMS(tokens->dim[0], 1, l.s->C));
-
-    ref_embedding_fwd(tokens, WHOLE("src_embed.weight"), 1, x);
-    for (int64_t i = 0; i < l.s->layers; ++i) {
-        snprintf(l.prefix, sizeof l.prefix, "encoder.layers.%d.", (int)i);
-        x = llama_layer(&l, x);
-    }
-    return define_linear(define_layer_norm(x, WHOLE("encoder.norm.weight"), NULL),
-                         WHOLE("generator.projection.weight"), NULL);
 }
 
 struct host *lm_define(const struct case_data *t, const struct host *tokens)
@@ -202,13 +195,18 @@ struct host *lm_define(const struct case_data *t, const struct host *tokens)
 
     if (is(&l, "feedback") || is(&l, "feedback_kv"))
         return feedback_lm(t, tokens);
-    if (is(&l, "llama"))
-        return llama(t, tokens);
-    struct host *x = is(&l, "gpt2") ? embed_gpt2(t, tokens) : embed(t, tokens);
+    struct host *x = is(&l, "gpt2")    ? embed_gpt2(t, tokens)
+                     : is(&l, "llama") ? embed_plain(t, tokens)
+                                       : embed(t, tokens);
     for (int64_t i = 0; i < l.s->layers; ++i) {
         snprintf(l.prefix, sizeof l.prefix, "encoder.layers.%d.", (int)i);
-        x = is(&l, "gmlp") ? gmlp_layer(&l, x) : pre_norm_layer(&l, x);
+        x = is(&l, "gmlp")    ? gmlp_layer(&l, x)
+            : is(&l, "llama") ? llama_layer(&l, x)
+                              : pre_norm_layer(&l, x);
     }
+    if (is(&l, "llama"))
+        return define_linear(define_layer_norm(x, WHOLE("encoder.norm.weight"), NULL),
+                             WHOLE("generator.projection.weight"), NULL);
     x = define_layer_norm(x, WHOLE("encoder.norm.weight"), WHOLE("encoder.norm.bias"));
     if (is(&l, "gpt2"))
         return define_linear(x, WHOLE("src_embed.linear.weight"), NULL);
