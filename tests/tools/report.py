@@ -110,8 +110,9 @@ class Tree:
                      "%s: status %d, %s%s" % (options, process.returncode, out.decode(), err.decode()))
         for private in (self.home, self.top, "/%s/" % USER):
             self.c.check(private not in text, "%s: '%s' is in the file" % (options, private))
-        # A short name may be a part of other words, of a temporary file's for example.
-        self.c.check(not re.search(r"\b%s\b" % re.escape(HOST), text), "%s: '%s' is in the file" % (options, HOST))
+        # A name of few letters may be a part of another word, as the command knows.
+        found = HOST in text if len(HOST) > 3 else re.search("(?<![A-Za-z0-9])%s(?![A-Za-z0-9])" % re.escape(HOST), text)
+        self.c.check(not found, "%s: '%s' is in the file" % (options, HOST))
         self.printed = out.decode()
         self.c.check(os.listdir(self.home) == ["out.json"], "%s: %s" % (options, os.listdir(self.home)))
         return {p["name"]: p for p in report["phases"]}, report
