@@ -168,7 +168,8 @@ attncl_value attncl__aft_decode(attncl_graph *g, const attncl_aft_desc *desc,
     const attncl_value y = attncl__given(at->last)
                                ? mix_prompt(g, d, dtype, qkv, p.pos_bias, at->last)
                                : mix_step(g, &d, dtype, qkv, p.pos_bias, at->position);
-    return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, residual);
+    return attncl__layer_project(g, "output", attncl__layer_row_at(g, y, at->row), p.output_weight,
+                                 p.output_bias, residual);
 }
 
 attncl_value attncl_aft_step(attncl_graph *g, const attncl_aft_desc *desc,

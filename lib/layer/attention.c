@@ -321,7 +321,8 @@ attncl_value attncl__multi_head_attention_decode(attncl_graph *g, const attncl_m
     const attncl_value y = attncl__given(position) && d.rank == 2
                                ? attend_step(g, &p, n_heads, cache, &in, position)
                                : attend_prompt(g, &p, n_heads, cache, in, position);
-    return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, residual);
+    return attncl__layer_project(g, "output", attncl__layer_row_at(g, y, cache->row),
+                                 p.output_weight, p.output_bias, residual);
 }
 
 attncl_value attncl_multi_head_attention_step(attncl_graph *g, const attncl_mha_params *params,

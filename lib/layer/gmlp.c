@@ -96,23 +96,25 @@ static attncl_value add_gate(attncl_graph *g, const attncl_sgu_params *params, a
 }
 
 attncl_value attncl__gmlp_decode(attncl_graph *g, const attncl_gmlp_params *params,
-                                 attncl_dtype dtype, attncl_value x, attncl_value position)
+                                 attncl_dtype dtype, attncl_value x, const struct decode_at *at)
 {
     attncl_gmlp_params p = ATTNCL_GMLP_PARAMS_INIT;
     if (!LAYER_STRUCT(g, attncl_gmlp_params, &p, params))
         return ATTNCL_NONE_VALUE;
     const attncl_value z = project_hidden(g, &p, x);
     attncl_graph_push_scope(g, "sgu");
-    const attncl_value s = add_gate(g, p.sgu, dtype, z, position);
+    const attncl_value s = add_gate(g, p.sgu, dtype, z, at->position);
     attncl_graph_pop_scope(g);
-    return attncl__layer_project(g, "proj2", s, p.proj2_weight, p.proj2_bias, x);
+    return attncl__layer_project(g, "proj2", attncl__layer_row_at(g, s, at->row), p.proj2_weight,
+                                 p.proj2_bias, attncl__layer_row_at(g, x, at->row));
 }
 
 attncl_value attncl_gmlp_step(attncl_graph *g, const attncl_gmlp_params *params, attncl_value x,
                               attncl_value position)
 {
+    const struct decode_at at = {.position = position};
     struct tensor_desc d;
     return attncl__layer_shape(g, position, "position", &d)
-               ? attncl__gmlp_decode(g, params, ATTNCL_F32, x, position)
+               ? attncl__gmlp_decode(g, params, ATTNCL_F32, x, &at)
                : ATTNCL_NONE_VALUE;
 }

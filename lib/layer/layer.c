@@ -98,6 +98,7 @@ attncl_value attncl__store_rows(attncl_graph *g, attncl_value x, attncl_dtype dt
 
 attncl_value attncl__layer_row_at(attncl_graph *g, attncl_value x, attncl_value position)
 {
-    return attncl__given(x) ? attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x, position))
-                            : ATTNCL_NONE_VALUE;
+    return attncl__given(x) && attncl__given(position)
+               ? attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x, position))
+               : x;
 }

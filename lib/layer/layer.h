@@ -80,7 +80,7 @@ void attncl__sinusoid_fill(float *table, int64_t n_positions, int64_t n_channels
 
 // -- recurrent.c, also for the attention decoder (bahdanau.c)
 
-// Row `position`, I32 [1], of x [T, ...]; null: null.
+// Row `position`, I32 [1], of x [T, ...]; null: all of x.  A null x stays null.
 attncl_value attncl__layer_row_at(attncl_graph *g, attncl_value x, attncl_value position);
 // Index `at` of axis 0 or 1 of a rank-3 value, as a rank-2 view.
 attncl_value attncl__layer_row(attncl_graph *g, attncl_value x, int axis, int64_t at);
@@ -101,12 +101,14 @@ void attncl__gru_layer_push(attncl_graph *g, size_t k);
 // state that steps 0 .. T - 1 would.  Both create their states in the same order with the same shapes,
 // so their graphs can share them (attncl__graph_share_state).  residual may be null.
 
-// One of the two is null.
+// Position or last is null.
 struct decode_at {
     attncl_value position; // a step's position
     // The index of a prompt's last token, I32 [1], at most T - 1.  Padding may follow; its keys and values
     // are not stored, or are overwritten by later steps before they are read.
     attncl_value last;
+    attncl_value
+        row; // the one row of a prompt that the result, [B, C], and `residual` are of; null: all
 };
 
 // dtype: of the rings, F32, F16 or BF16.  Sums stay F32.
@@ -120,7 +122,7 @@ struct cache_desc {
     int64_t limit;      // positions; in a prefill at least T.  Rows are fewer where a window is
     attncl_dtype dtype; // F32, F16 or BF16; with multi-head attention also Q8
     const attncl_attention_desc *desc; // without dropout; causal, time first
-    attncl_value last;                 // as in decode_at, of a prompt
+    attncl_value last, row;            // as in decode_at, of a prompt
 };
 // position: of a step; or [T B], each row's, of a prompt x [T, B, C] that continues a sequence.  Null:
 // a prompt from position 0 on.
@@ -129,9 +131,9 @@ attncl_value attncl__multi_head_attention_decode(attncl_graph *g, const attncl_m
                                                  attncl_value x, attncl_value position,
                                                  attncl_value residual);
 
-// dtype: of the history, F32, F16 or BF16.  position null: a prompt.
+// dtype: of the history, F32, F16 or BF16.
 attncl_value attncl__gmlp_decode(attncl_graph *g, const attncl_gmlp_params *params,
-                                 attncl_dtype dtype, attncl_value x, attncl_value position);
+                                 attncl_dtype dtype, attncl_value x, const struct decode_at *at);
 
 // Stores rows [T, B, C] in a state from position 0 on.  Returns the rounded rows.
 attncl_value attncl__store_rows(attncl_graph *g, attncl_value x, attncl_dtype dtype,

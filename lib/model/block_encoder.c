@@ -141,7 +141,7 @@ static attncl_attention_inputs make_self_inputs(const struct block_call *call, a
 static attncl_value add_aft(struct build *b, const struct aft_settings *s,
                             const struct block_call *call, attncl_value z, attncl_value x)
 {
-    const struct decode_at at = {call->position, call->last};
+    const struct decode_at at = {call->position, call->last, call->row};
     const attncl_aft_desc desc = attncl__aft_desc(s, call->causal);
     const attncl_attention_inputs in = make_self_inputs(call, z, choose_fused_residual(b, x));
     attncl_aft_params params = ATTNCL_AFT_PARAMS_INIT;
@@ -186,7 +186,7 @@ static attncl_value add_mha(struct build *b, const struct mha_settings *s, doubl
     const int64_t n_steps = attncl_graph_shape(b->graph, z).dim[1 - batch_axis(call)];
     const int64_t n = call->position.id ? b->n_positions : n_steps;
     attncl_attention_desc desc = attncl__mha_desc(b, s, n);
-    const struct cache_desc cache = {b->n_positions, b->state_dtype, &desc, call->last};
+    const struct cache_desc cache = {b->n_positions, b->state_dtype, &desc, call->last, call->row};
 
     attncl__mha_params(&b->params, s, &params);
     desc.qk_norm_eps = (float)norm_eps;
@@ -222,9 +222,10 @@ static attncl_value add_gmlp(struct build *b, const struct gmlp_settings *s,
 {
     attncl_gmlp_params params = ATTNCL_GMLP_PARAMS_INIT;
     attncl_sgu_params gate = ATTNCL_SGU_PARAMS_INIT;
+    const struct decode_at at = {call->position, call->last, call->row};
     attncl__gmlp_params(&b->params, s, &gate, &params);
-    return call->position.id || call->last.id
-               ? attncl__gmlp_decode(b->graph, &params, b->state_dtype, x, call->position)
+    return at.position.id || at.last.id
+               ? attncl__gmlp_decode(b->graph, &params, b->state_dtype, x, &at)
                : attncl_gmlp_block(b->graph, &params, x, call->causal, call->mask);
 }
 
@@ -262,9 +263,9 @@ attncl_value attncl__add_block(struct build *b, const struct block_settings *s,
 
     struct params *p = &b->params;
     const struct norm_params norm_attn = norm_params(p, s, "norm_self_attn");
-    const attncl_value given = x;
     attncl_value z = s->norm_first ? attncl__add_norm(b, norm_attn, s->norm_eps, x) : x;
-    const attncl_value residual = s->post_norm ? ATTNCL_NONE_VALUE : x;
+    const attncl_value given = attncl__layer_row_at(b->graph, x, call->row);
+    const attncl_value residual = s->post_norm ? ATTNCL_NONE_VALUE : given;
     attncl__params_enter(p, "self_attn");
     x = s->layer == LAYER_TRANSFORMER ? add_mha(b, &s->mha, s->norm_eps, call, z, residual)
                                       : add_aft(b, &s->aft, call, z, residual);
@@ -321,13 +322,16 @@ attncl_value attncl__add_encoder(struct build *b, const struct encoder_settings 
                                  const struct block_call *call, attncl_value x)
 {
     struct params *p = &b->params;
+    struct block_call of_layer = *call;
     for (int64_t i = 0; i < s->n_layers && p->status == ATTNCL_OK; ++i) {
         attncl__params_enter(p, "layers.%d", (int)i);
         const struct block_settings block = block_of_layer(s, i);
-        x = attncl__add_block(b, &block, call, x);
+        if (i == s->n_layers - 1)
+            of_layer.row = call->last;
+        x = attncl__add_block(b, &block, &of_layer, x);
         attncl__params_leave(p);
     }
-    if (call->last.id)
+    if (s->n_layers == 0)
         x = attncl__layer_row_at(b->graph, x, call->last);
     if (s->final_norm == PRESENT_NEVER)
         return x;

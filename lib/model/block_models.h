@@ -78,6 +78,7 @@ struct block_call {
     attncl_value valid_lens; // [B], how many positions are seen; null: all
     attncl_value position;
     attncl_value last;    // position of a prompt's last token; null: not a prompt
+    attncl_value row;     // `last` in the last layer, which returns this row alone
     attncl_layout layout; // batch first: transformer layers only
     // The memory [S, B, C] or, by the layout, [B, S, C], and its lengths; null: all of it.
     attncl_value memory, memory_lens;

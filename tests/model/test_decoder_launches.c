@@ -91,6 +91,46 @@ TEST(launches_of_a_prompt)
     golden_close(&golden, model);
 }
 
+static double scope_flop(const attncl_graph *g, const char *scope)
+{
+    const struct program *p = attncl__graph_program(g);
+    double flop = 0;
+
+    for (int i = 0; i < p->n_nodes; ++i)
+        if (p->nodes[i].op && strstr(p->nodes[i].scope, scope))
+            flop += p->nodes[i].flop;
+    return flop;
+}
+
+static const struct {
+    const char *name, *maps;
+} prompts[] = {{"lm_transformer", "feed_forward"},
+               {"lm_transformer", "self_attn.output"},
+               {"lm_parallel", "feed_forward"},
+               {"lm_aft_local", "self_attn.output"},
+               {"lm_gmlp", "proj2"}};
+
+// What follows attention in the last layer is computed for the prompt's last token alone.
+TABLE_TEST(rows_of_the_last_layer, prompts)
+{
+    enum { LENGTH = 8 };
+    const int32_t tokens[LENGTH] = {0};
+    char scopes[2][64];
+    struct golden golden;
+    attncl_model *model = golden_open(&golden, prompts[_i].name);
+    attncl_decoder *decoder = NULL;
+
+    for (int i = 0; i < 2; ++i)
+        snprintf(scopes[i], sizeof scopes[i], "layers.%d.%s", i, prompts[_i].maps);
+    ck_ok(attncl_decoder_create(model, 1, NULL, &decoder));
+    ck_ok(attncl_decoder_prefill(decoder, LENGTH, tokens, NULL));
+    const attncl_graph *g = decoder->prefills[0].graph;
+    ck_assert_double_gt(scope_flop(g, scopes[1]), 0);
+    ck_assert_double_eq(LENGTH * scope_flop(g, scopes[1]), scope_flop(g, scopes[0]));
+    attncl_decoder_destroy(decoder);
+    golden_close(&golden, model);
+}
+
 static atomic_size_t n_built; // several threads build
 
 static void count_built(attncl_log_level level, const char *text, void *user)
