@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Softmax attention, multi-head attention, kernel regression.  Heads are views: splitting a projection
+// Softmax attention and multi-head attention.  Heads are views: splitting a projection
 // takes no copy, nor does merging them, as the op stores its result in the merged layout.
 
 #include <inttypes.h>
@@ -207,104 +207,109 @@ attncl_value attncl_multi_head_attention(attncl_graph *g, const attncl_attention
     return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, in.residual);
 }
 
-// Rows of the caches.  Fewer than positions are a ring: position t in row t mod window.
-static int64_t count_rows(const struct cache_desc *cache)
-{
-    const int64_t window = attncl__given(cache->desc->slopes) ? 0 : cache->desc->window;
-    return window > 0 && window < cache->limit ? window : cache->limit;
-}
+// Keys and values of all positions, and the heads that read them.
+struct caches {
+    const struct cache_desc *of;
+    int64_t n_heads, width, n_rows;
+    bool ring; // fewer rows than positions: position t is in row t mod n_rows
+    attncl_value keys, values;
+};
 
-// Creates the caches of keys and values [B, K].
-static void make_caches(attncl_graph *g, const struct cache_desc *cache, int64_t n_batch,
-                        int64_t n_channels, int64_t width, attncl_value caches_ret[2])
+// Creates the caches for projected inputs [.., B, C].  False: the graph has failed.
+static bool make_caches(attncl_graph *g, const struct cache_desc *of, int64_t n_heads,
+                        const attncl_attention_inputs *in, struct caches *ret)
 {
-    const attncl_dtype dtype = cache->dtype == ATTNCL_Q8 ? ATTNCL_U8 : cache->dtype;
-    const int64_t row =
-        width > 0 ? attncl__cache_row(dtype, n_channels, n_channels / width) : n_channels;
-    const int64_t dim[3] = {count_rows(cache), n_batch, row};
-    caches_ret[0] = attncl_graph_state(g, "keys", dtype, 3, dim);
-    caches_ret[1] = attncl_graph_state(g, "values", dtype, 3, dim);
+    const attncl_dtype dtype = of->dtype == ATTNCL_Q8 ? ATTNCL_U8 : of->dtype;
+    const int64_t window = attncl__given(of->desc->slopes) ? 0 : of->desc->window;
+    struct tensor_desc q, k;
+    if (!attncl__layer_shape(g, in->query, "query", &q) ||
+        !attncl__layer_shape(g, in->key, "key", &k) ||
+        !attncl__layer_check_heads(g, n_heads, q.dim[q.rank - 1]))
+        return false;
+    *ret = (struct caches){.of = of, .n_heads = n_heads, .width = q.dim[q.rank - 1] / n_heads};
+    ret->ring = window > 0 && window < of->limit;
+    ret->n_rows = ret->ring ? window : of->limit;
+    const int64_t n = k.dim[k.rank - 1];
+    const int64_t row = ret->width > 0 ? attncl__cache_row(dtype, n, n / ret->width) : n;
+    const int64_t dim[3] = {ret->n_rows, k.dim[k.rank - 2], row};
+    ret->keys = attncl_graph_state(g, "keys", dtype, 3, dim);
+    ret->values = attncl_graph_state(g, "values", dtype, 3, dim);
+    return true;
 }
 
 // Adds the op for one position; returns y [B, C].
-static attncl_value attend_step(attncl_graph *g, const attncl_mha_params *p, int64_t n_heads,
-                                const struct cache_desc *cache, const attncl_attention_inputs *in,
-                                attncl_value position)
+static attncl_value attend_step(attncl_graph *g, const attncl_mha_params *p, const struct caches *c,
+                                const attncl_attention_inputs *in, attncl_value position)
 {
-    struct tensor_desc d, key;
-    if (!attncl__layer_axes(g, in->query, "x", 2, "[B, C]", &d) ||
-        !attncl__layer_axes(g, in->key, "key", 2, "[B, K]", &key) ||
-        !attncl__layer_check_heads(g, n_heads, d.dim[1]))
-        return ATTNCL_NONE_VALUE;
+    const attncl_attention_desc *desc = c->of->desc;
     const struct attention_step_fwd_params params = {
-        .scale = choose_scale(cache->desc, d.dim[1] / n_heads),
-        .n_heads = (int32_t)n_heads,
-        .window = cache->desc->window < count_rows(cache) ? (int32_t)cache->desc->window : 0,
-        .softcap = cache->desc->softcap,
-        .half = cache->desc->rotary_pairs == ATTNCL_ROTARY_HALVES,
-        .eps = norm_eps(cache->desc),
-        .ring = count_rows(cache) < cache->limit,
+        .scale = choose_scale(desc, c->width),
+        .n_heads = (int32_t)c->n_heads,
+        .window = desc->window < c->n_rows ? (int32_t)desc->window : 0,
+        .softcap = desc->softcap,
+        .half = desc->rotary_pairs == ATTNCL_ROTARY_HALVES,
+        .eps = norm_eps(desc),
+        .ring = c->ring,
     };
-    attncl_value caches[2];
-    make_caches(g, cache, d.dim[0], key.dim[1], d.dim[1] / n_heads, caches);
     return attncl__graph_add(g, &attncl__op_attention_step_fwd, &params,
-                             IN(in->query, in->key, in->value, position, caches[0], caches[1],
-                                cache->desc->slopes, p->query_norm, p->key_norm,
-                                cache->desc->rotary));
+                             IN(in->query, in->key, in->value, position, c->keys, c->values,
+                                desc->slopes, p->query_norm, p->key_norm, desc->rotary));
 }
 
 // Stores rows of keys and values in the caches, prepared as by the step.  in becomes all rows so far, as they are
-// stored, or of a ring's, and the prepared queries.  Returns the first query's position among them.
-static attncl_value store_rows(attncl_graph *g, const attncl_mha_params *p,
-                               const struct cache_desc *cache, int64_t width, attncl_value position,
-                               const attncl_value caches[2], attncl_attention_inputs *in)
+// stored, or of a ring's, and the prepared queries, if there are any.  Returns the first query's position among them.
+static attncl_value store_rows(attncl_graph *g, const attncl_mha_params *p, const struct caches *c,
+                               attncl_value position, attncl_attention_inputs *in)
 {
-    const attncl_value rotary = cache->desc->rotary, none = ATTNCL_NONE_VALUE;
+    const attncl_value rotary = c->of->desc->rotary, none = ATTNCL_NONE_VALUE;
     const struct attention_append_fwd_params params = {
-        .width = (int32_t)width,
-        .half = cache->desc->rotary_pairs == ATTNCL_ROTARY_HALVES,
-        .eps = norm_eps(cache->desc),
+        .width = (int32_t)c->width,
+        .half = c->of->desc->rotary_pairs == ATTNCL_ROTARY_HALVES,
+        .eps = norm_eps(c->of->desc),
     };
-    const bool prepares = attncl__given(rotary) || attncl__given(p->query_norm);
-    const bool ring = count_rows(cache) < cache->limit;
-    const bool is_float = cache->dtype == ATTNCL_F32 && !ring, is_behind = attncl__given(position);
+    const bool prepares =
+        attncl__given(in->query) && (attncl__given(rotary) || attncl__given(p->query_norm));
+    const bool is_float = c->of->dtype == ATTNCL_F32 && !c->ring,
+               is_behind = attncl__given(position);
+    const int64_t n = attncl_graph_shape(g, in->key).dim[0];
     const attncl_value kept = attncl__graph_add(
         g, &attncl__op_attention_append_fwd, &params,
-        IN(in->key, in->value, position, caches[0], caches[1], prepares ? in->query : none,
-           p->query_norm, p->key_norm, rotary, ring ? cache->last : none));
+        IN(in->key, in->value, position, c->keys, c->values, prepares ? in->query : none,
+           p->query_norm, p->key_norm, rotary, c->ring ? c->of->last : none));
     attncl_value *const rows[] = {&in->key, &in->value};
+    const attncl_value all[] = {c->keys, c->values};
     for (int i = 0; i < 2; ++i)
-        *rows[i] = !is_float ? attncl__graph_result(g, kept, i)
-                   : is_behind
-                       ? caches[i]
-                       : attncl_slice(g, caches[i], 0, 0, attncl_graph_shape(g, *rows[i]).dim[0]);
+        *rows[i] = !is_float   ? attncl__graph_result(g, kept, i)
+                   : is_behind ? all[i]
+                               : attncl_slice(g, all[i], 0, 0, n);
     if (prepares)
         in->query = attncl__graph_result(g, kept, 2);
-    return ring && is_behind ? attncl__graph_result(g, kept, 3) : position;
+    return c->ring && is_behind ? attncl__graph_result(g, kept, 3) : position;
 }
 
-// Adds the ops for a prompt; returns y [T, B, C].  position [T B]: each row's; null: from 0 on.
-static attncl_value attend_prompt(attncl_graph *g, const attncl_mha_params *p, int64_t n_heads,
-                                  const struct cache_desc *cache, attncl_attention_inputs in,
+// Adds the ops for a prompt; returns y [T, B, C].  position [1]: of its first row; null: 0.
+static attncl_value attend_prompt(attncl_graph *g, const attncl_mha_params *p,
+                                  const struct caches *c, attncl_attention_inputs in,
                                   attncl_value position)
 {
-    const attncl_layout layout = ATTNCL_LAYOUT_TIME_FIRST;
-    attncl_attention_desc desc = *cache->desc;
-    attncl_value caches[2];
-    struct tensor_desc q, d;
-    if (!attncl__layer_axes(g, in.query, "x", 3, "[T, B, C]", &q) ||
-        !attncl__layer_axes(g, in.key, "key", 3, "[T, B, K]", &d) ||
-        !attncl__layer_check_heads(g, n_heads, q.dim[2]))
-        return ATTNCL_NONE_VALUE;
-    make_caches(g, cache, d.dim[1], d.dim[2], q.dim[2] / n_heads, caches);
-    if (attncl__given(position))
-        position = attncl_slice(g, position, 0, 0, 1);
-    position = store_rows(g, p, cache, q.dim[2] / n_heads, position, caches, &in);
-    split_inputs(g, n_heads, layout, &in);
+    attncl_attention_desc desc = *c->of->desc;
     desc.causal = 1;
-    desc.layout = layout;
+    desc.layout = ATTNCL_LAYOUT_TIME_FIRST;
     desc.dropout = NULL;
-    return attncl_merge_heads(g, attend(g, &desc, &in, position, NULL), layout);
+    position = store_rows(g, p, c, position, &in);
+    split_inputs(g, c->n_heads, desc.layout, &in);
+    return attncl_merge_heads(g, attend(g, &desc, &in, position, NULL), desc.layout);
+}
+
+// Adds the ops for a prompt with one query [B, C], that of its row `row`; returns y [B, C].
+static attncl_value attend_row(attncl_graph *g, const attncl_mha_params *p, const struct caches *c,
+                               const attncl_attention_inputs *in, attncl_value position)
+{
+    attncl_attention_inputs step = *in, stored = {.key = in->key, .value = in->value};
+    step.key = attncl__layer_row_at(g, in->key, c->of->row);
+    step.value = attncl__layer_row_at(g, in->value, c->of->row);
+    store_rows(g, p, c, position, &stored);
+    return attend_step(g, p, c, &step, c->of->row_position);
 }
 
 attncl_value attncl__multi_head_attention_decode(attncl_graph *g, const attncl_mha_params *params,
@@ -312,17 +317,23 @@ attncl_value attncl__multi_head_attention_decode(attncl_graph *g, const attncl_m
                                                  attncl_value x, attncl_value position,
                                                  attncl_value residual)
 {
-    attncl_attention_inputs in = {.query = x, .key = x, .value = x};
+    attncl_attention_inputs in = {.key = x, .value = x};
     attncl_mha_params p = ATTNCL_MHA_PARAMS_INIT;
+    struct caches caches;
     struct tensor_desc d;
     if (!LAYER_STRUCT(g, attncl_mha_params, &p, params) || !attncl__layer_shape(g, x, "x", &d))
         return ATTNCL_NONE_VALUE;
+    in.query = attncl__layer_row_at(g, x, cache->row);
     project_inputs(g, &p, &in);
-    const attncl_value y = attncl__given(position) && d.rank == 2
-                               ? attend_step(g, &p, n_heads, cache, &in, position)
-                               : attend_prompt(g, &p, n_heads, cache, in, position);
-    return attncl__layer_project(g, "output", attncl__layer_row_at(g, y, cache->row),
-                                 p.output_weight, p.output_bias, residual);
+    if (!make_caches(g, cache, n_heads, &in, &caches))
+        return ATTNCL_NONE_VALUE;
+    if (d.rank == 3 && attncl__given(position))
+        position = attncl_slice(g, position, 0, 0, 1);
+    const attncl_value y = d.rank == 2 ? attend_step(g, &p, &caches, &in, position)
+                           : attncl__given(cache->row)
+                               ? attend_row(g, &p, &caches, &in, position)
+                               : attend_prompt(g, &p, &caches, in, position);
+    return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, residual);
 }
 
 attncl_value attncl_multi_head_attention_step(attncl_graph *g, const attncl_mha_params *params,
@@ -336,16 +347,4 @@ attncl_value attncl_multi_head_attention_step(attncl_graph *g, const attncl_mha_
         !attncl__layer_axes(g, x, "x", 2, "[B, C]", &d))
         return ATTNCL_NONE_VALUE;
     return attncl__multi_head_attention_decode(g, params, n_heads, &cache, x, position, residual);
-}
-
-attncl_value attncl_attention_pooling(attncl_graph *g, attncl_pooling_kernel kind, float sigma,
-                                      attncl_value x_train, attncl_value y_train,
-                                      attncl_value x_val, attncl_value *weights_ret)
-{
-    const struct attention_pooling_fwd_params params = {(int32_t)kind, sigma, weights_ret != NULL};
-    const attncl_value y = attncl__graph_add(g, &attncl__op_attention_pooling_fwd, &params,
-                                             IN(x_train, y_train, x_val));
-    if (weights_ret)
-        *weights_ret = attncl__graph_result(g, y, 1);
-    return y;
 }

@@ -122,7 +122,8 @@ struct cache_desc {
     int64_t limit;      // positions; in a prefill at least T.  Rows are fewer where a window is
     attncl_dtype dtype; // F32, F16 or BF16; with multi-head attention also Q8
     const attncl_attention_desc *desc; // without dropout; causal, time first
-    attncl_value last, row;            // as in decode_at, of a prompt
+    attncl_value last, row,
+        row_position; // of a prompt: as in decode_at; the position of `row`, I32 [1]
 };
 // position: of a step; or [T B], each row's, of a prompt x [T, B, C] that continues a sequence.  Null:
 // a prompt from position 0 on.

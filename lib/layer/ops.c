@@ -194,3 +194,15 @@ attncl_value attncl_feed_forward(attncl_graph *g, const attncl_ffn_params *param
 
     return attncl__layer_project(g, "layer2", h, p.layer2_weight, p.layer2_bias, residual);
 }
+
+attncl_value attncl_attention_pooling(attncl_graph *g, attncl_pooling_kernel kind, float sigma,
+                                      attncl_value x_train, attncl_value y_train,
+                                      attncl_value x_val, attncl_value *weights_ret)
+{
+    const struct attention_pooling_fwd_params params = {(int32_t)kind, sigma, weights_ret != NULL};
+    const attncl_value y = attncl__graph_add(g, &attncl__op_attention_pooling_fwd, &params,
+                                             IN(x_train, y_train, x_val));
+    if (weights_ret)
+        *weights_ret = attncl__graph_result(g, y, 1);
+    return y;
+}

@@ -24,8 +24,8 @@ enum decoding {
     // The first n_tokens of each sequence at once: input "tokens" [n_tokens, batch]; "last" [1], the
     // position of the last token before padding; output "logits" after it.  Fills the step's states.
     DECODE_PREFILL,
-    // The next n_tokens of each sequence at once: like DECODE_PREFILL, with input "positions" [n_tokens
-    // batch]; "last" is a row of "tokens".
+    // The next n_tokens of each sequence at once: like DECODE_PREFILL, with inputs "positions" [n_tokens
+    // batch] and "last_position" [1]; "last" is a row of "tokens".
     DECODE_APPEND,
     // The last n_tokens of a longer text, state "window" [n_tokens, batch], computed at positions from 0
     // on: output "logits" of the next token.  Also draws that token and appends it to the window.

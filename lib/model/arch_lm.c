@@ -98,14 +98,13 @@ static attncl_status check_state(const struct build *b, const struct lm_settings
 
 // A sequence [T, B, C] -> [T, B, C]; a step [B, C] at `position` -> [B, C]; a prompt [T, B, C], at
 // `position` [T B] or from 0 on -> its row `last`, [B, C].
-static attncl_value add_layers(struct build *b, const struct lm_settings *s, attncl_value position,
-                               attncl_value last, attncl_value x)
+static attncl_value add_layers(struct build *b, const struct lm_settings *s,
+                               const struct block_call *call, attncl_value x)
 {
-    const struct block_call call = {.causal = true, .position = position, .last = last};
-    const struct decode_at at = {position, last};
+    const struct decode_at at = {.position = call->position, .last = call->last};
     attncl__params_enter(&b->params, s->is_feedback ? "transformer" : "encoder");
     x = s->is_feedback ? attncl__add_feedback(b, &s->feedback, x, at, NULL)
-                       : attncl__add_encoder(b, &s->encoder, &call, x);
+                       : attncl__add_encoder(b, &s->encoder, call, x);
     attncl__params_leave(&b->params);
     return x;
 }
@@ -119,7 +118,7 @@ static attncl_value lm_build(struct build *b, const void *settings)
 
     attncl_value x =
         attncl__add_embedding(b, &s->embed, tokens, ATTNCL_NONE_VALUE, ATTNCL_LAYOUT_TIME_FIRST);
-    x = add_layers(b, s, ATTNCL_NONE_VALUE, ATTNCL_NONE_VALUE, x);
+    x = add_layers(b, s, &(struct block_call){.causal = true}, x);
     const attncl_value logits = add_projection(b, s, x);
     if (!targets.id)
         return logits;
@@ -136,7 +135,8 @@ static attncl_status lm_build_decoding(struct build *b, const void *settings, en
     const int64_t one = 1, n_positions = kind == DECODE_SLOTS ? batch : 1;
     const int64_t n_step = n_positions + batch, sequence[2] = {n_tokens, batch};
     const int64_t n_rows = n_tokens * batch;
-    attncl_value step = ATTNCL_NONE_VALUE, position = step, last = step, window = step, tokens;
+    struct block_call call = {.causal = true};
+    attncl_value step = ATTNCL_NONE_VALUE, window = step, tokens;
     attncl_graph *g = b->graph;
     TRY(check_state(b, s, kind));
     if (draws)
@@ -145,23 +145,24 @@ static attncl_status lm_build_decoding(struct build *b, const void *settings, en
         step = attncl_graph_input(g, "step", ATTNCL_I32, 1, &n_step);
     if (kind == DECODE_PREFILL || kind == DECODE_APPEND) {
         tokens = attncl_graph_index_input(g, "tokens", 2, sequence, 0, s->embed.n_vocab);
-        last = attncl_graph_input(g, "last", ATTNCL_I32, 1, &one);
+        call.last = call.row_position = attncl_graph_input(g, "last", ATTNCL_I32, 1, &one);
         if (kind == DECODE_APPEND) {
-            position = attncl_graph_input(g, "positions", ATTNCL_I32, 1, &n_rows);
+            call.position = attncl_graph_input(g, "positions", ATTNCL_I32, 1, &n_rows);
+            call.row_position = attncl_graph_input(g, "last_position", ATTNCL_I32, 1, &one);
             tokens = attncl_reshape(g, tokens, 1, &n_rows);
         }
     } else if (kind == DECODE_CROPPED) {
         tokens = window = attncl_graph_state(g, "window", ATTNCL_I32, 2, sequence);
     } else {
-        position = attncl_slice(g, step, 0, 0, n_positions);
+        call.position = attncl_slice(g, step, 0, 0, n_positions);
         tokens = attncl_slice(g, step, 0, n_positions, n_step);
     }
 
     attncl_value x =
-        attncl__add_embedding(b, &s->embed, tokens, position, ATTNCL_LAYOUT_TIME_FIRST);
+        attncl__add_embedding(b, &s->embed, tokens, call.position, ATTNCL_LAYOUT_TIME_FIRST);
     if (kind == DECODE_APPEND)
         x = attncl_reshape(g, x, 3, (const int64_t[]){n_tokens, batch, s->embed.width});
-    x = add_layers(b, s, position, last, x);
+    x = add_layers(b, s, &call, x);
     if (kind == DECODE_CROPPED)
         x = attncl_reshape(g, attncl_slice(g, x, 0, n_tokens - 1, n_tokens), 2,
                            (const int64_t[]){batch, s->embed.width});

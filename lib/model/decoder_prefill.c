@@ -95,6 +95,8 @@ static attncl_status write_prompt(attncl_decoder *d, int64_t slot, int64_t n,
         if (d->slot_positions)
             TRY(attncl__graph_copy_rows(d->graph, slot, p->graph, 0, 0, position));
         TRY(attncl_graph_write(p->graph, "positions", positions, all * sizeof *positions));
+        TRY(attncl_graph_write(p->graph, "last_position", positions + given - 1,
+                               sizeof *positions));
     }
     return attncl_graph_write(p->graph, "tokens", p->tokens, all * sizeof *tokens);
 }

@@ -65,7 +65,7 @@ static attncl_value mix(attncl_graph *g, enum kind kind, attncl_value z, attncl_
 {
     attncl_aft_desc desc = ATTNCL_AFT_DESC_INIT;
     attncl_attention_desc attention = ATTNCL_ATTENTION_DESC_INIT;
-    const struct cache_desc cache = {STEPS, ATTNCL_F32, &attention, ATTNCL_NONE_VALUE};
+    const struct cache_desc cache = {.limit = STEPS, .dtype = ATTNCL_F32, .desc = &attention};
     const bool heads = kind == AFT_HEADS; // one for each channel
     const attncl_aft_params p = {
         .struct_size = sizeof(attncl_aft_params),
