@@ -23,6 +23,8 @@ static const struct {
      2e-5},
     {"\"layer\": \"transformer\", \"heads\": 3, \"d_ff\": 40, \"window\": 1", 1, ATTNCL_F32, 2e-5,
      2e-5},
+    {"\"layer\": \"transformer\", \"heads\": 3, \"d_ff\": 40, \"window\": 6, \"alibi\": true", 6,
+     ATTNCL_F32, 2e-5, 2e-5}, // keeps all positions
     {GEMMA "\"rope_local_theta\": 100, \"softcap\": 2, \"window\": 17", 17, ATTNCL_F32, 2e-5, 2e-5},
     {GEMMA "\"qk_norm\": true, \"window\": 6", 6, ATTNCL_F16, 5e-3, 5e-4},
     {GEMMA "\"window\": 9", 9, ATTNCL_BF16, 4e-2, 1e-2},
