@@ -120,7 +120,8 @@ ATTNCL_API attncl_status attncl_model_run(attncl_model *model, const attncl_arra
 ATTNCL_API int64_t attncl_model_decoder_limit(const attncl_model *model);
 
 /** An `lm` model's state after a prefix: one step costs O(window) per AFT-local layer and
- * O(position) per gMLP or transformer layer.  With rope_scaling longrope, a text that outgrows the original context is
+ * O(position) per gMLP or transformer layer.  KV caches begin with room for 1,024 tokens, fewer if the limit is, and double
+ * when a text outgrows them, in the call that takes its next token; slots have all their room at once.  With rope_scaling longrope, a text that outgrows the original context is
  * taken again as a whole, in a state that is allocated then; slots turn by slot_limit at all lengths. */
 typedef struct attncl_decoder attncl_decoder;
 
@@ -239,7 +240,7 @@ ATTNCL_API attncl_status attncl_decoder_sample(attncl_decoder *decoder, int64_t 
                                                const attncl_sampling *sampling,
                                                int32_t *tokens_ret);
 
-/** The step's graph, borrowed, for profiles.
+/** The step's graph, borrowed until the next call that takes tokens, for profiles.
  * Errors: none. */
 ATTNCL_API attncl_graph *attncl_decoder_graph(attncl_decoder *decoder);
 

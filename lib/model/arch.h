@@ -51,7 +51,8 @@ struct arch_class {      // its name is in the list
     attncl_status (*build_decoding)(struct build *b, const void *settings, enum decoding kind,
                                     int64_t n_tokens, int64_t batch);
     int64_t (*vocabulary)(const void *settings);
-    int64_t (*limit)(const void *settings); // maximum number of positions of a decoder, 0: any
+    int64_t (*limit)(const void *settings);     // maximum number of positions of a decoder, 0: any
+    bool (*has_kv_cache)(const void *settings); // all state is caches with a row for each position
 
     enum target_kind target;
     bool no_gradients;    // cotangents are refused

@@ -54,8 +54,9 @@ int64_t attncl__lm_limit(const void *settings)
     return ((const struct lm_settings *)settings)->embed.limit;
 }
 
-static bool has_kv_cache(const struct lm_settings *s)
+static bool has_kv_cache(const void *settings)
 {
+    const struct lm_settings *s = settings;
     return !s->is_feedback && attncl__block_has_kv_cache(&s->encoder.block);
 }
 
@@ -176,7 +177,7 @@ static attncl_status lm_build_decoding(struct build *b, const void *settings, en
 
 #define LM                                                                                         \
     .build = lm_build, .build_decoding = lm_build_decoding, .vocabulary = lm_vocabulary,           \
-    .limit = lm_step_limit
+    .limit = lm_step_limit, .has_kv_cache = has_kv_cache
 
 const struct arch_class attncl__arch_lm = {
     .example = "{\"layer\": \"transformer\", \"d_model\": 64, \"heads\": 4, "
@@ -317,7 +318,7 @@ static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t
     TRY_DONE(read_prompt(s, prompt, &q));
     if (q.n_steps > 0 && q.batch > 0) {
         const int64_t n_fed = q.n_prompt + q.n_steps - 1; // the last token drawn is not fed
-        TRY_DONE(attncl__decoder_create_for(model, q.batch, n_fed, &options, &decoder));
+        TRY_DONE(attncl__decoder_create_for(model, q.batch, n_fed, n_fed, &options, &decoder));
         TRY_DONE(draw_tokens(decoder, &q));
     }
     const int64_t dim[2] = {q.n_prompt + q.n_steps, q.batch};

@@ -12,9 +12,11 @@
 
 // split: a text that becomes longer moves to another decoder; 0: none does.
 static attncl_status create(attncl_model *model, int64_t batch, int64_t limit, int64_t split,
-                            const attncl_decoder_options *o, attncl_decoder **decoder_ret)
+                            int64_t capacity, const attncl_decoder_options *o,
+                            attncl_decoder **decoder_ret)
 {
-    const int64_t window = split ? split : o->window;
+    const int64_t window = split ? split : o->window, end = split ? split : limit;
+    const bool grows = model->arch->has_kv_cache(model->settings) && capacity < end;
     attncl_status status = ATTNCL_OK;
     attncl_decoder *decoder = attncl__alloc_zero(sizeof *decoder);
     REQUIRE(decoder, ATTNCL_ERR_NO_MEMORY, "decoder");
@@ -23,8 +25,9 @@ static attncl_status create(attncl_model *model, int64_t batch, int64_t limit, i
         .step = attncl__alloc_array(2 * (size_t)batch, sizeof *decoder->step),
         .batch = batch,
         .vocabulary = model->arch->vocabulary(model->settings),
-        .limit = split ? split : limit,
+        .limit = end,
         .reach = o->window ? 0 : limit,
+        .capacity = grows ? capacity : end,
         .long_limit = split ? limit : 0,
         .state_dtype = o->state_dtype,
     };
@@ -56,7 +59,7 @@ static int64_t find_short_length(const attncl_model *model)
 }
 
 attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
-                                         const attncl_decoder_options *o,
+                                         int64_t capacity, const attncl_decoder_options *o,
                                          attncl_decoder **decoder_ret)
 {
     REQUIRE(model && decoder_ret, ATTNCL_ERR_ARGUMENT, "model or decoder_ret is NULL");
@@ -66,7 +69,7 @@ attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int
             "batch is %" PRId64 ", must be at least 1", batch);
     const int64_t limit = n_positions > 0 ? n_positions : model->arch->limit(model->settings);
     const int64_t split = o->slot_limit ? 0 : find_short_length(model);
-    return create(model, batch, limit, split < limit ? split : 0, o, decoder_ret);
+    return create(model, batch, limit, split < limit ? split : 0, capacity, o, decoder_ret);
 }
 
 static attncl_status check_lengths(const attncl_model *model, const attncl_decoder_options *o)
@@ -87,6 +90,7 @@ attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
                                     const attncl_decoder_options *options,
                                     attncl_decoder **decoder_ret)
 {
+    enum { FIRST_CAPACITY = 1024 }; // a model may allow more than the device has memory for
     attncl_decoder_options o = ATTNCL_DECODER_OPTIONS_INIT;
 
     REQUIRE(decoder_ret, ATTNCL_ERR_ARGUMENT, "decoder_ret is NULL");
@@ -99,8 +103,10 @@ attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
             ATTNCL_ERR_ARGUMENT, "state_dtype is %s, must be F32, F16, BF16 or Q8",
             attncl_dtype_name(o.state_dtype));
     TRY(check_lengths(model, &o));
-    return attncl__decoder_create_for(model, batch, o.slot_limit ? o.slot_limit : o.window, &o,
-                                      decoder_ret);
+    if (o.slot_limit)
+        return attncl__decoder_create_for(model, batch, o.slot_limit, o.slot_limit, &o,
+                                          decoder_ret);
+    return attncl__decoder_create_for(model, batch, o.window, FIRST_CAPACITY, &o, decoder_ret);
 }
 
 void attncl_decoder_destroy(attncl_decoder *decoder)
@@ -188,8 +194,10 @@ static attncl_status open_beyond(attncl_decoder *d)
         return attncl__decoder_crop_open(d);
     options.state_dtype = d->state_dtype;
     options.window = d->reach ? 0 : d->long_limit;
-    return d->beyond ? ATTNCL_OK
-                     : create(d->model, d->batch, d->long_limit, 0, &options, &d->beyond);
+    if (d->beyond)
+        return ATTNCL_OK;
+    // Keys turn by the capacity, which short texts never reach.
+    return create(d->model, d->batch, d->long_limit, 0, 2 * d->window, &options, &d->beyond);
 }
 
 // Gives the decoder beyond the text so far, which it always has once past the window.
@@ -241,6 +249,7 @@ attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens
                              tokens)); // before anything changes
     if (count_inside(decoder, 1) == 0)
         return take_beyond(decoder, 1, tokens, logits);
+    TRY(attncl__decoder_make_room(decoder, 1));
     const size_t bytes = (size_t)decoder->batch * sizeof *tokens;
     TRY(attncl__decoder_step_begin(decoder));
     decoder->step[0] = (int32_t)decoder->position;
@@ -265,6 +274,7 @@ attncl_status attncl_decoder_prefill(attncl_decoder *decoder, int64_t n, const i
     TRY(attncl__check_tokens(decoder->vocabulary, n * decoder->batch, tokens));
     if (count_inside(decoder, n) < n)
         return take_beyond(decoder, n, tokens, logits);
+    TRY(attncl__decoder_make_room(decoder, n));
     TRY(attncl__decoder_prefill_take(decoder, 0, n, tokens, logits, &taken));
     if (taken) {
         attncl__decoder_crop_keep_tokens(decoder, n, tokens);
@@ -281,6 +291,7 @@ static attncl_status sample_tokens(attncl_decoder *d, int64_t n, const int32_t *
     const int64_t inside = count_inside(d, n), position = d->position;
     const int32_t *next = inside > 0 ? tokens_ret + (inside - 1) * d->batch : tokens;
 
+    TRY(attncl__decoder_make_room(d, inside));
     if (inside < n) {
         TRY(open_beyond(d)); // before anything changes on the device
         memset(tokens_ret, 0xff, (size_t)(n * d->batch) * sizeof *tokens_ret); // -1

@@ -25,6 +25,8 @@ struct attncl_decoder {
     int64_t batch, vocabulary;
     int64_t limit; // of positions; 0: none
     int64_t reach; // of texts; 0: none
+    int64_t
+        capacity; // positions that KV caches have room for, up to the limit; without caches the limit
     attncl_dtype state_dtype;
     int64_t position;        // of the fullest slot
     int32_t *slot_positions; // [batch], of each slot; NULL: all sequences have `position`
@@ -52,6 +54,11 @@ struct attncl_decoder {
 attncl_status attncl__decoder_open(const attncl_decoder *d, enum decoding kind, int64_t n_tokens,
                                    attncl_graph **graph_ret);
 
+void attncl__decoder_prefill_free(struct prefill *p);
+
+// Lets KV caches grow for n more tokens, within the limit.  All graphs are new then.  A failure changes nothing.
+attncl_status attncl__decoder_make_room(attncl_decoder *decoder, int64_t n);
+
 // Waits until the queue has read decoder->step.
 attncl_status attncl__decoder_step_begin(attncl_decoder *decoder);
 // Runs the step's graph on decoder->step.  The position stays.
@@ -67,7 +74,6 @@ static inline int64_t attncl__decoder_prompt_batch(const attncl_decoder *d)
 {
     return d->slot_positions ? 1 : d->batch;
 }
-void attncl__decoder_prefill_free(struct prefill *p);
 
 // attncl_decoder_sample() after the checks of its tokens, within the window.  The position stays.
 attncl_status attncl__decoder_sample_take(attncl_decoder *decoder, int64_t n, const int32_t *tokens,

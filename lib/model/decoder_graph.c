@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Opens a decoder's graphs, and runs that of a step.
+// Opens a decoder's graphs, larger ones as its text grows, and runs that of a step.
 
 #include <inttypes.h>
 
@@ -29,13 +29,53 @@ attncl_status attncl__decoder_open(const attncl_decoder *d, enum decoding kind, 
     struct build b;
 
     TRY(attncl__model_begin(model, NULL, 0, &b));
-    b.n_positions = d->limit;
+    b.n_positions = d->capacity;
     b.state_dtype = d->state_dtype;
     const attncl_status status =
         model->arch->build_decoding(&b, model->settings, kind, n_tokens, batch);
     if (owner)
         attncl__graph_share_state(b.graph, owner);
     return attncl__model_end(&b, status, graph_ret);
+}
+
+void attncl__decoder_prefill_free(struct prefill *p)
+{
+    attncl_graph_destroy(p->graph);
+    attncl__free(p->tokens);
+    *p = (struct prefill){NULL};
+}
+
+static attncl_status open_larger(const attncl_decoder *d, attncl_graph **graph_ret)
+{
+    TRY(attncl__decoder_open(d, DECODE_STEP, 0, graph_ret));
+    for (int64_t i = 0; i < d->batch; ++i)
+        TRY(attncl__graph_copy_rows(d->graph, i, *graph_ret, i, 0, d->position));
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__decoder_make_room(attncl_decoder *d, int64_t n)
+{
+    const int64_t before = d->capacity;
+    attncl_graph *graph = NULL;
+
+    if (before == d->limit || n <= before - d->position)
+        return ATTNCL_OK;
+    while (n > d->capacity - d->position)
+        d->capacity *= 2;
+    d->capacity = d->capacity < d->limit ? d->capacity : d->limit;
+    const attncl_status status = open_larger(d, &graph);
+    if (status != ATTNCL_OK) {
+        attncl_graph_destroy(graph);
+        d->capacity = before;
+        return attncl__prefix_failure(status, "room for %" PRId64 " tokens", d->position + n);
+    }
+    for (int i = 0; i < N_PREFILLS; ++i)
+        attncl__decoder_prefill_free(&d->prefills[i]);
+    attncl_graph_destroy(d->sampling_step);
+    d->sampling_step = NULL;
+    attncl_graph_destroy(d->graph); // waits for the copies
+    d->graph = graph;
+    return ATTNCL_OK;
 }
 
 attncl_status attncl__check_tokens(int64_t n_vocab, int64_t n, const int32_t *tokens)

@@ -18,14 +18,7 @@ static int64_t padded_length(const attncl_decoder *d, int64_t n)
     while (16 * unit <= n)
         unit *= 2;
     const int64_t padded = (n + unit - 1) / unit * unit;
-    return d->limit > 0 && padded > d->limit ? d->limit : padded;
-}
-
-void attncl__decoder_prefill_free(struct prefill *p)
-{
-    attncl_graph_destroy(p->graph);
-    attncl__free(p->tokens);
-    *p = (struct prefill){NULL};
+    return d->capacity > 0 && padded > d->capacity ? d->capacity : padded;
 }
 
 static attncl_status open_prefill(attncl_decoder *d, bool behind, int64_t n_tokens,

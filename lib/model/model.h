@@ -60,10 +60,10 @@ attncl_status attncl__model_write_inputs(attncl_graph *g, const attncl_array *in
 // ERR_ARGUMENT unless all n tokens are in [0, n_vocab).
 attncl_status attncl__check_tokens(int64_t n_vocab, int64_t n, const int32_t *tokens);
 
-// Creates a decoder for at most n_positions tokens, per slot if there are slots (0: the model's limit).
-// The options have been checked and have a state_dtype.
+// Creates a decoder for at most n_positions tokens, per slot if there are slots (0: the model's limit), and at first with
+// room for `capacity` in KV caches; of slots, for all.  The options have been checked and have a state_dtype.
 attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
-                                         const attncl_decoder_options *options,
+                                         int64_t capacity, const attncl_decoder_options *options,
                                          attncl_decoder **decoder_ret);
 
 // -- run.c: filling the results of a run

@@ -24,6 +24,21 @@ static inline attncl_model *create_drawing(const char *arch, const char *keys, i
     return model;
 }
 
+// The scores of text [n, BATCH] at once, [n, BATCH, VOCABULARY].
+static inline void get_scores(attncl_model *model, int n, const int32_t *text, float *scores)
+{
+    const attncl_array tokens = {
+        .name = "tokens", .dtype = ATTNCL_I32, .rank = 2, .dim = {n, BATCH}};
+    attncl_graph *graph = NULL;
+
+    ck_ok(attncl_model_graph(model, &tokens, 1, &graph));
+    ck_ok(attncl_graph_write(graph, "tokens", text, (size_t)(n * BATCH) * sizeof *text));
+    ck_ok(attncl_graph_run(graph));
+    ck_ok(attncl_graph_read(graph, "output", scores,
+                            (size_t)(n * BATCH * VOCABULARY) * sizeof *scores));
+    attncl_graph_destroy(graph);
+}
+
 static inline void close_model(attncl_model *model, attncl_decoder *decoder)
 {
     attncl_decoder_destroy(decoder);
