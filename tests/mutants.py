@@ -157,7 +157,8 @@ class Runner:
         path, text = seed_mistake(mutant, kernels if is_kernel else os.path.join(self.tree, "source"))
         try:
             if not is_kernel:
-                built, output = self.make("attncl_tool" if mutant.file.startswith("tools/") else "attncl-tests")
+                units = {self.tests[test][0][0].endswith("attncl-tests") for test in tests}
+                built, output = self.make(*("attncl-tests" if unit else "attncl_tool" for unit in units))
                 if not built:
                     return [(BROKEN, output)]
             build = self.build if is_kernel else os.path.join(self.tree, "build")
