@@ -301,7 +301,7 @@ static attncl_value attend_prompt(attncl_graph *g, const attncl_mha_params *p,
     return attncl_merge_heads(g, attend(g, &desc, &in, position, NULL), desc.layout);
 }
 
-// Adds the ops for a prompt with one query [B, C], that of its row `row`; returns y [B, C].
+// Adds the ops for a prompt with one query [B, C], that of its row `row`; returns y [B, C].  The step stores this row again.
 static attncl_value attend_row(attncl_graph *g, const attncl_mha_params *p, const struct caches *c,
                                const attncl_attention_inputs *in, attncl_value position)
 {
@@ -309,7 +309,7 @@ static attncl_value attend_row(attncl_graph *g, const attncl_mha_params *p, cons
     step.key = attncl__layer_row_at(g, in->key, c->of->row);
     step.value = attncl__layer_row_at(g, in->value, c->of->row);
     store_rows(g, p, c, position, &stored);
-    return attend_step(g, p, c, &step, c->of->row_position);
+    return attend_step(g, p, c, &step, c->of->last_position);
 }
 
 attncl_value attncl__multi_head_attention_decode(attncl_graph *g, const attncl_mha_params *params,

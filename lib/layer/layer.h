@@ -107,8 +107,8 @@ struct decode_at {
     // The index of a prompt's last token, I32 [1], at most T - 1.  Padding may follow; its keys and values
     // are not stored, or are overwritten by later steps before they are read.
     attncl_value last;
-    attncl_value
-        row; // the one row of a prompt that the result, [B, C], and `residual` are of; null: all
+    // `last` if the result is this row alone, [B, C], as `residual` then is; null: all rows.
+    attncl_value row;
 };
 
 // dtype: of the rings, F32, F16 or BF16.  Sums stay F32.
@@ -122,8 +122,8 @@ struct cache_desc {
     int64_t limit;      // positions; in a prefill at least T.  Rows are fewer where a window is
     attncl_dtype dtype; // F32, F16 or BF16; with multi-head attention also Q8
     const attncl_attention_desc *desc; // without dropout; causal, time first
-    attncl_value last, row,
-        row_position; // of a prompt: as in decode_at; the position of `row`, I32 [1]
+    attncl_value last, row;            // of a prompt, as in decode_at
+    attncl_value last_position;        // of row `last`, I32 [1]; read with `row`
 };
 // position: of a step; or [T B], each row's, of a prompt x [T, B, C] that continues a sequence.  Null:
 // a prompt from position 0 on.

@@ -146,10 +146,10 @@ static attncl_status lm_build_decoding(struct build *b, const void *settings, en
         step = attncl_graph_input(g, "step", ATTNCL_I32, 1, &n_step);
     if (kind == DECODE_PREFILL || kind == DECODE_APPEND) {
         tokens = attncl_graph_index_input(g, "tokens", 2, sequence, 0, s->embed.n_vocab);
-        call.last = call.row_position = attncl_graph_input(g, "last", ATTNCL_I32, 1, &one);
+        call.last = call.last_position = attncl_graph_input(g, "last", ATTNCL_I32, 1, &one);
         if (kind == DECODE_APPEND) {
             call.position = attncl_graph_input(g, "positions", ATTNCL_I32, 1, &n_rows);
-            call.row_position = attncl_graph_input(g, "last_position", ATTNCL_I32, 1, &one);
+            call.last_position = attncl_graph_input(g, "last_position", ATTNCL_I32, 1, &one);
             tokens = attncl_reshape(g, tokens, 1, &n_rows);
         }
     } else if (kind == DECODE_CROPPED) {

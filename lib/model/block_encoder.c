@@ -186,8 +186,12 @@ static attncl_value add_mha(struct build *b, const struct mha_settings *s, doubl
     const int64_t n_steps = attncl_graph_shape(b->graph, z).dim[1 - batch_axis(call)];
     const int64_t n = call->position.id ? b->n_positions : n_steps;
     attncl_attention_desc desc = attncl__mha_desc(b, s, n);
-    const struct cache_desc cache = {b->n_positions, b->state_dtype, &desc,
-                                     call->last,     call->row,      call->row_position};
+    const struct cache_desc cache = {.limit = b->n_positions,
+                                     .dtype = b->state_dtype,
+                                     .desc = &desc,
+                                     .last = call->last,
+                                     .row = call->row,
+                                     .last_position = call->last_position};
 
     attncl__mha_params(&b->params, s, &params);
     desc.qk_norm_eps = (float)norm_eps;

@@ -77,10 +77,10 @@ struct block_call {
     attncl_value mask;       // null: none
     attncl_value valid_lens; // [B], how many positions are seen; null: all
     attncl_value position;
-    attncl_value last;         // row of a prompt's last token; null: not a prompt
-    attncl_value row;          // `last` in the last layer, which returns this row alone
-    attncl_value row_position; // of a prompt's last token, I32 [1]
-    attncl_layout layout;      // batch first: transformer layers only
+    attncl_value last;          // row of a prompt's last token; null: not a prompt
+    attncl_value row;           // `last` in the last layer, which returns this row alone
+    attncl_value last_position; // of a prompt's last token, I32 [1]
+    attncl_layout layout;       // batch first: transformer layers only
     // The memory [S, B, C] or, by the layout, [B, S, C], and its lengths; null: all of it.
     attncl_value memory, memory_lens;
     // At a position: rows of x that share a memory, and the memories' extents [B, S] (block_memory.c).
