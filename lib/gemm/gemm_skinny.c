@@ -33,6 +33,14 @@ static int64_t choose_nn_vectors(const struct device_caps *caps, const struct ge
     return whole < SKINNY_NN_MAX_VECTORS ? whole : SKINNY_NN_MAX_VECTORS;
 }
 
+// Returns the vectors of columns per work-item that normalises the rows first: as many for each core.
+static int64_t choose_norm_vectors(const struct device_caps *caps, const struct gemm *g)
+{
+    const int64_t vectors = ceil_div(g->n, caps->vector_width), cores = caps->compute_units;
+    const int64_t groups = ceil_div(ceil_div(vectors, NORM_VECTORS), cores) * cores;
+    return ceil_div(vectors, groups);
+}
+
 bool attncl__gemm_is_skinny(const struct device_caps *caps, const struct gemm *g)
 {
     const bool row_dots = uses_row_dots(caps, g);
@@ -131,7 +139,7 @@ attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
     const struct kspec spec = row_dots ? make_skinny_spec(l->caps, g) : make_nn_spec(l->caps, g);
     const int64_t columns = // per work-group
         vw * (!row_dots ? choose_nn_vectors(l->caps, g, choose_nn_panel(l->caps))
-              : norms   ? NORM_VECTORS
+              : norms   ? choose_norm_vectors(l->caps, g)
                         : 1);
     const int64_t groups_n = ceil_div(g->n, columns);
     struct arg_list args = {.n = 0};
