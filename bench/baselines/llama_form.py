@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """A model of Llama's form with 1.1 billion random weights against llama.cpp, interleaved: a prompt, and steps behind it.
 
-llama_form.py DIRECTORY writes the model there in F16 and, by llama.cpp, in Q8_0 and Q4_0 (4 GB); attncl-convert makes the library's
-files of these, weights of 8 and 4 bits as they are.  Needs numpy, gguf, llama-cpp-python and the attncl package."""
+llama_form.py DIRECTORY writes the model there in F16 and, by llama.cpp, in F32, Q8_0 and Q4_0; attncl-convert makes the library's
+files of these, weights of 8 and 4 bits as they are: 16 GB in all.  Needs numpy, gguf, llama-cpp-python and the attncl package."""
 import argparse
 import ctypes
 import os
@@ -19,7 +19,7 @@ import numpy as np
 
 # As TinyLlama's.
 VOCABULARY, WIDTH, HIDDEN, LAYERS, HEADS, KV_HEADS = 32000, 2048, 5632, 22, 32, 4
-TYPES = ["Q4_0", "Q8_0", "F16"]
+TYPES = ["Q4_0", "Q8_0", "F32", "F16"]
 
 
 def write_f16(path):
@@ -72,7 +72,8 @@ def prepare(directory):
             write_f16(file + ".gguf")
         elif not os.path.exists(file + ".gguf"):
             settings = llama_cpp.llama_model_quantize_default_params()
-            settings.ftype, settings.pure = getattr(llama_cpp, "LLAMA_FTYPE_MOSTLY_" + kind), True
+            settings.ftype = getattr(llama_cpp, "LLAMA_FTYPE_" + ("ALL_" if kind == "F32" else "MOSTLY_") + kind)
+            settings.pure = True
             if llama_cpp.llama_model_quantize(os.path.join(directory, "F16.gguf").encode(), (file + ".gguf").encode(),
                                               ctypes.byref(settings)):
                 sys.exit(f"llama_form.py: llama.cpp does not quantise to {kind}")
