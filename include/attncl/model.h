@@ -120,9 +120,10 @@ ATTNCL_API attncl_status attncl_model_run(attncl_model *model, const attncl_arra
 ATTNCL_API int64_t attncl_model_decoder_limit(const attncl_model *model);
 
 /** An `lm` model's state after a prefix: one step costs O(window) per AFT-local layer and
- * O(position) per gMLP or transformer layer.  KV caches begin with room for 1,024 tokens, fewer if the limit is, and double
- * when a text outgrows them, in the call that takes its next token; slots have all their room at once.  With rope_scaling longrope, a text that outgrows the original context is
- * taken again as a whole, in a state that is allocated then; slots turn by slot_limit at all lengths. */
+ * O(position) per gMLP or transformer layer.  KV caches begin with room for 1,024 tokens, fewer if the limit is, and
+ * double when a text outgrows them, in the call that takes its next token; slots have all their room at once.
+ * With rope_scaling longrope, a text that outgrows the original context is taken again as a whole, in a state that is
+ * allocated then; slots turn by slot_limit at all lengths. */
 typedef struct attncl_decoder attncl_decoder;
 
 /** How to decode.  Start from ATTNCL_DECODER_OPTIONS_INIT; zero means default. */
