@@ -50,18 +50,9 @@ static void scores_of(attncl_model *model, int n, const int32_t *text, float *sc
 {
     static float all[WINDOW * BATCH * VOCABULARY];
     const int length = n < WINDOW ? n : WINDOW;
-    const attncl_array tokens = {
-        .name = "tokens", .dtype = ATTNCL_I32, .rank = 2, .dim = {length, BATCH}};
-    attncl_graph *graph = NULL;
 
-    ck_ok(attncl_model_graph(model, &tokens, 1, &graph));
-    ck_ok(attncl_graph_write(graph, "tokens", text + (n - length) * BATCH,
-                             (size_t)(length * BATCH) * sizeof *text));
-    ck_ok(attncl_graph_run(graph));
-    ck_ok(attncl_graph_read(graph, "output", all,
-                            (size_t)(length * BATCH * VOCABULARY) * sizeof *all));
+    get_scores(model, length, text + (n - length) * BATCH, all);
     memcpy(scores, all + (length - 1) * BATCH * VOCABULARY, BATCH * VOCABULARY * sizeof *scores);
-    attncl_graph_destroy(graph);
 }
 
 // Sums of other orders.
