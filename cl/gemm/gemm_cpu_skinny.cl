@@ -8,7 +8,7 @@
 //   Work      one work-item = `cols_per_item` columns of C, VW at a time, all rows.  A pass computes ROWS_PER_PASS x
 //             COLS_PER_PASS dot products of a row of A and a row of B, ROWS_PER_PASS = VW / COLS_PER_PASS.  1-D grid:
 //             columns fastest, then batch entries.  With NORM, each work-item normalises all rows: this takes less time
-//             than a launch, and about 1/20 of the work-item's FMAs
+//             than a launch, and about 1/20 of the FMAs of 16 vectors of columns; work-items for many cores have fewer
 //   Memory    reads each row of B once from memory, and once per ROWS_PER_PASS rows of A from the first-level cache.
 //             Nothing is packed: packing would take as long as the GEMM.  Prefetches the rows of B `prefetch_rows` after
 //             the current ones.  With NORM, normalised rows are in local memory, padded with zeros to whole vectors

@@ -5,8 +5,8 @@
 
 #include "gemm/internal.h"
 
-// gemm_cpu_skinny.cl: COLS_PER_PASS for more than two rows, and with a norm the vectors of columns per
-// work-item, which share the normalised rows.
+// gemm_cpu_skinny.cl: COLS_PER_PASS for more than two rows, and with a norm the most vectors of
+// columns per work-item, which share the normalised rows.
 enum { SKINNY_GEMM_COLS_PER_PASS = 4, NORM_VECTORS = 16 };
 
 // gemm_cpu_skinny_nn.cl: rows of A with sums in registers (ROWS), and vectors of columns per work-item.
