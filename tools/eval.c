@@ -20,7 +20,7 @@
 
 #include "tool.h"
 
-enum { DEFAULT_BATCH = 32, DEFAULT_WINDOW = 256, MAX_BATCH = 1 << 16 };
+enum { DEFAULT_BATCH = 32, DEFAULT_WINDOW = 256, MAX_BATCH = 1 << 16, MAX_SCORES = 1 << 26 };
 
 static const char usage[] =
     "usage: attncl eval MODEL TEXT [options]\n"
@@ -242,12 +242,22 @@ static int64_t choose_window(const attncl_model *model)
     return apply_limit(window - 1, attncl_model_config_int(model, "P", window)) + 1;
 }
 
+// A run keeps scores [T, B, n_vocab]: 4 GB for 32 windows and 128,000 tokens.
+static int64_t choose_batch(const attncl_model *model, int64_t window)
+{
+    const int64_t n_vocab = attncl_model_config_int(model, "n_vocab", 1);
+    const int64_t batch = MAX_SCORES / n_vocab / window;
+
+    return batch < 1 ? 1 : batch < DEFAULT_BATCH ? batch : DEFAULT_BATCH;
+}
+
 static int run(struct session *session, const void *request)
 {
     const struct request *r = request;
+    const int64_t window = choose_window(session->model);
     const struct cut cut = {.total = (int64_t)session->n_tokens - 1,
-                            .window = choose_window(session->model),
-                            .batch = r->batch};
+                            .window = window,
+                            .batch = r->batch ? r->batch : choose_batch(session->model, window)};
     struct outcome found = {0};
 
     if (session->n_tokens < 2)
@@ -259,12 +269,13 @@ static int run(struct session *session, const void *request)
 
 int command_eval(int argc, char **argv)
 {
-    struct request r = {.bytes = {0, -1}, .batch = DEFAULT_BATCH};
+    struct request r = {.bytes = {0, -1}};
     const struct option_row rows[] = {
         {"bytes", 0, OPTION_RANGE, r.bytes, "A:B",
          .help = "read only bytes A to B-1 of TEXT; A or B may be omitted", .high = INT64_MAX},
-        {"batch", 0, OPTION_INTEGER, &r.batch, "N", .help = "windows in a batch (default 32)",
-         .low = 1, .high = MAX_BATCH},
+        {"batch", 0, OPTION_INTEGER, &r.batch, "N",
+         .help = "windows in a batch (default 32, fewer for large vocabularies)", .low = 1,
+         .high = MAX_BATCH},
         {"tokens", 'i', OPTION_SWITCH, &r.session.text_is_numbers,
          .help = "TEXT holds token numbers: \"tokens\" [n] of a safetensors file, or "
                  "numbers\nseparated by spaces or line ends"},

@@ -261,16 +261,24 @@ def run(c):
         with open(at("calls")) as f:
             return int(dict(map(str.split, f))["clEnqueueNDRangeKernel"])
 
-    def count_eval(n_windows):
-        write(at("tokens"), {"tokens": ("I32", [n_windows * T + 1], index[:n_windows * T + 1])})
-        return count_launches("eval", at("lm"), at("tokens"), "--tokens", "--batch", "1")
+    def count_eval(n_windows, *more):
+        write(at("tokens"), {"tokens": ("I32", [n_windows * T + 1], (index * n_windows)[:n_windows * T + 1])})
+        return count_launches("eval", at("lm"), at("tokens"), "--tokens", *more)
 
     write(at("in"), {"tokens": ("I64", [T, 1], index[:T]), "targets": ("I64", [T, 1], index[1:T + 1])})
-    one, two, ran = count_eval(1), count_eval(2), count_launches("run", at("lm"), at("in"), at("out"))
+    one, two, ran = count_eval(1, "--batch", "1"), count_eval(2, "--batch", "1"), count_launches("run", at("lm"), at("in"), at("out"))
     check(two - one == one - ran > 0, "eval launches %d kernels for one window, %d for two; run %d" % (one, two, ran))
     one = ("sample", at("lm"), "--tokens", "--prompt", " ".join(map(str, index[:T - 1])), "--length", "1")
     plain, timed = count_launches(*one), count_launches(*one, "--json")
     check(0 < plain < timed < 1.5 * plain, "sample launches %d kernels, %d with --json" % (plain, timed))
+
+    large = 1 << 20  # of which 2^26 scores are five windows
+    wide = {name: (t[0], [large, *t[1][1:]], bytes(len(t[2]) // V * large)) for name, t in tensors.items() if t[1][:1] == [V]}
+    write(at("lm"), {**tensors, **wide}, {"attncl.arch": "lm", "attncl.config": json.dumps(
+        dict(json.loads(metadata["attncl.config"]), n_vocab=large))})
+    plain, five, ten = count_eval(10), count_eval(10, "--batch", "5"), count_eval(10, "--batch", "10")
+    check(plain == five > ten, "eval of a large vocabulary launches %d kernels, %d and %d for 5 and 10 windows" % (plain, five, ten))
+    write(at("lm"), tensors, metadata)
 
     if os.path.exists("/dev/full"):  # without --length it would not end by itself
         with open("/dev/full", "w") as full:
