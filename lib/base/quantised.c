@@ -19,6 +19,12 @@ static int bits_per_weight(attncl_dtype dtype)
     return dtype == ATTNCL_Q8 ? 8 : 4;
 }
 
+// Stored integers are this much larger than what they stand for.
+static int zero_point(attncl_dtype dtype)
+{
+    return 1 << (bits_per_weight(dtype) - 1);
+}
+
 size_t attncl__quantised_pair_bytes(attncl_dtype dtype)
 {
     return SCALE_BYTES +
@@ -124,25 +130,31 @@ attncl_status attncl_dequantise(attncl_dtype dtype, int64_t n, int64_t k, const 
     return ATTNCL_OK;
 }
 
-// The stored integer nearest to w / d: 0 to 2^bits - 1, where Q8 does not use 0.
-static int round_weight(attncl_dtype dtype, float w, float d)
+// The integers nearest to w / d in the type's range, which for Q8 is symmetric.
+static void round_block(attncl_dtype dtype, const float *w, float d, float q[QUANTISED_BLOCK])
 {
-    const int zero = 1 << (bits_per_weight(dtype) - 1);
-    const float least = dtype == ATTNCL_Q8 ? -127.0f : -8.0f, most = (float)(zero - 1);
-    const float q = d != 0.0f ? w / d : 0.0f;
-    return (int)rintf(q < least ? least : q > most ? most : q) + zero;
-}
-
-static double squared_error(attncl_dtype dtype, const float *w, float d)
-{
-    const int zero = 1 << (bits_per_weight(dtype) - 1);
-    double sum = 0;
+    const float least = dtype == ATTNCL_Q8 ? -127.0f : -8.0f,
+                most = dtype == ATTNCL_Q8 ? 127.0f : 7.0f;
+    const float divisor = d != 0.0f ? d : INFINITY;
+    const float integers = 0x1.8p23f; // has no fraction, nor have its neighbours
 
     for (int c = 0; c < QUANTISED_BLOCK; ++c) {
-        const double e = (double)w[c] - (double)d * (round_weight(dtype, w[c], d) - zero);
-        sum += e * e;
+        const float x = w[c] / divisor, above = x < least ? least : x;
+        q[c] = (above > most ? most : above) + integers - integers;
     }
-    return sum;
+}
+
+static float squared_error(attncl_dtype dtype, const float *w, float d)
+{
+    float q[QUANTISED_BLOCK], sum[4] = {0};
+
+    round_block(dtype, w, d, q);
+    for (int c = 0; c < QUANTISED_BLOCK; c += 4)
+        for (int i = 0; i < 4; ++i) {
+            const float e = w[c + i] - d * q[c + i];
+            sum[i] += e * e;
+        }
+    return sum[0] + sum[1] + sum[2] + sum[3];
 }
 
 // Rounds a scale to F16; infinite when it is out of range.
@@ -175,10 +187,11 @@ static bool choose_scale(attncl_dtype dtype, const float *w, uint16_t *half_ret)
         }
     }
     // A scale and its negative represent the same weights unless one is stored as 0; then prefer the positive one.
-    bool needs_sign = false;
+    float q[QUANTISED_BLOCK], lowest = 0;
+    round_block(dtype, w, attncl__half_to_float(*half_ret), q);
     for (int c = 0; c < QUANTISED_BLOCK; ++c)
-        needs_sign |= round_weight(dtype, w[c], attncl__half_to_float(*half_ret)) == 0;
-    if (!needs_sign)
+        lowest = q[c] < lowest ? q[c] : lowest;
+    if (lowest > (float)-zero_point(dtype))
         *half_ret &= 0x7fff;
     return isfinite(least);
 }
@@ -186,13 +199,14 @@ static bool choose_scale(attncl_dtype dtype, const float *w, uint16_t *half_ret)
 static void pack_block(attncl_dtype dtype, const float *w, uint16_t half, struct place at,
                        unsigned char *data)
 {
-    const float d = attncl__half_to_float(half);
+    float q[QUANTISED_BLOCK];
 
     memcpy(data + at.scale, &half, sizeof half);
+    round_block(dtype, w, attncl__half_to_float(half), q);
     for (int c = 0; c < QUANTISED_BLOCK; ++c) {
-        const int q = round_weight(dtype, w[c], d);
+        const int stored = (int)q[c] + zero_point(dtype);
         data[weight_offset(dtype, at, c)] |=
-            (unsigned char)(dtype == ATTNCL_Q4 && c % 8 >= 4 ? q << 4 : q);
+            (unsigned char)(dtype == ATTNCL_Q4 && c % 8 >= 4 ? stored << 4 : stored);
     }
 }
 
