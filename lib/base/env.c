@@ -57,31 +57,31 @@ static attncl_status check_value(enum env_var var)
     return ATTNCL_OK;
 }
 
-// Refuses an unknown name that is probably a typo: one or two letters after "ATTNCL_" differ from a known name.
+// Refuses an unknown name that is probably a typo: one or two letters differ from a known name.
 static attncl_status check_name(const char *entry)
 {
-    enum { PREFIX = sizeof "ATTNCL_" - 1, MAX_NAME = 32 };
+    enum { PREFIX = sizeof "ATTNCL_" - 1, MAX_NAME = 40 };
     const size_t n = strcspn(entry, "=");
     char name[MAX_NAME];
-    if (strncmp(entry, "ATTNCL_", PREFIX) != 0 || n - PREFIX >= MAX_NAME)
+    if (n >= MAX_NAME)
         return ATTNCL_OK;
-    memcpy(name, entry + PREFIX, n - PREFIX);
-    name[n - PREFIX] = '\0';
-    size_t min_distance = strlen(name) < 5 ? 2 : 3; // one more than a typo has
+    memcpy(name, entry, n);
+    name[n] = '\0';
+    size_t min_distance = n < PREFIX + 5 ? 2 : 3; // one more than a typo has
     const char *nearest = NULL;
     for (int i = 0; i < N_ENV; ++i) {
         if (strncmp(table[i].name, "ATTNCL_", PREFIX) != 0)
             continue;
-        if (strcmp(table[i].name + PREFIX, name) == 0)
+        if (strcmp(table[i].name, name) == 0)
             return ATTNCL_OK;
-        const size_t distance = attncl__edit_distance(name, table[i].name + PREFIX);
+        const size_t distance = attncl__edit_distance(name, table[i].name);
         if (distance < min_distance) {
             min_distance = distance;
             nearest = table[i].name;
         }
     }
-    REQUIRE(!nearest, ATTNCL_ERR_ARGUMENT,
-            "environment variable ATTNCL_%s is not known, nearest: %s", name, nearest);
+    REQUIRE(!nearest, ATTNCL_ERR_ARGUMENT, "environment variable %s is not known, nearest: %s",
+            name, nearest);
     return ATTNCL_OK;
 }
 

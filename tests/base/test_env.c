@@ -50,6 +50,9 @@ TEST(wrong_values_and_names_are_refused)
         {"ATTNCL_DEVCE", "cpu", "ATTNCL_DEVCE is not known, nearest: ATTNCL_DEVICE"},
         {"ATTNCL_GEM", "native", "ATTNCL_GEM is not known, nearest: ATTNCL_GEMM"},
         {"ATTNCL_CACHE_DIRS", "/", "nearest: ATTNCL_CACHE_DIR"},
+        {"ATTCNL_DEVICE", "cpu", "ATTCNL_DEVICE is not known, nearest: ATTNCL_DEVICE"},
+        {"ATNCL_GEMM", "native", "ATNCL_GEMM is not known, nearest: ATTNCL_GEMM"},
+        {"ATTNCLTUNE", "off", "ATTNCLTUNE is not known, nearest: ATTNCL_TUNE"},
         {"ATTNCL_GE", "1", NULL}, // too short to be two letters off
         {"ATTNCL_TEST_A", "1", NULL},
         {"ATTNCL_", "1", NULL},
