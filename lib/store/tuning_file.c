@@ -157,10 +157,11 @@ attncl_status attncl__tuning_check_file(const struct tuning_key *key, bool is_wr
                       location.path);
     else if (read_file(&location, &data, &n, &why))
         status = check_content(location.path, data, n);
-    else if (is_written) // otherwise loading the file logs the reason
-        status = FAIL(ATTNCL_ERR_ARGUMENT,
-                      "environment variable ATTNCL_TUNE is %.200s, which would be replaced: %s",
-                      location.path, why ? why : "it cannot be read");
+    else
+        status =
+            FAIL(ATTNCL_ERR_ARGUMENT, "environment variable ATTNCL_TUNE is %.200s, which %s: %s",
+                 location.path, is_written ? "would be replaced" : "is not read",
+                 why ? why : "it cannot be read");
 done:
     attncl__free(data);
     free_location(&location);

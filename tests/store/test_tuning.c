@@ -214,6 +214,8 @@ TEST(the_file_is_in_the_users_configuration)
     ck_assert_int_eq(truncate(IN_DIRECTORY("attncl/other.txt"), 70000), 0);
     ck_fails(attncl__tuning_check_file(&(struct tuning_key){"dev", "drv", false}, true),
              ATTNCL_ERR_ARGUMENT, "other.txt, which would be replaced: ");
+    ck_fails(attncl__tuning_check_file(&(struct tuning_key){"dev", "drv", false}, false),
+             ATTNCL_ERR_ARGUMENT, "other.txt, which is not read: ");
     directory_write("attncl/other.txt", "attncl-tune 1 0.0.9\n");
     ck_ok(attncl__tuning_check_file(&(struct tuning_key){"dev", "drv", false}, true));
     ck_ok(attncl__tuning_check_file(&(struct tuning_key){"dev", "drv", true}, false));

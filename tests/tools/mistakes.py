@@ -130,6 +130,7 @@ MISTAKES = [
         ("ATTNCL_GUARD", "on", "on, expected one of: 0, 1"),
         ("ATTNCL_TUNE", "no", "no, expected off or a file"),
         ("ATTNCL_TUNE", "nowhere/tune.txt", "nowhere/tune.txt: there is no such file"),
+        ("ATTNCL_TUNE", ".", "./., which is not read: no regular file"),
         ("ATTNCL_TUNE", "./linear", "./linear: no tuning file, which begins with attncl-tune"),
         ("ATTNCL_RANKS_TIMEOUT", "1.5", "1.5, expected whole seconds up to 999999999"),
         ("ATTNCL_CL_DIR", "nowhere", "nowhere, expected an existing directory"),
