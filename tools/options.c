@@ -251,7 +251,7 @@ int command_line_read(const struct command_line *line, int argc, char **argv)
     const struct option_row *rows[MAX_OPTIONS];
     struct option table[MAX_OPTIONS + 1];
     char letters[2 * MAX_OPTIONS + 2];
-    int n = 0, val;
+    int n = 0, val, found;
 
     for (const struct option_row *row = line->rows; row->name && n < MAX_OPTIONS - 2; row++)
         if (!is_operand(row))
@@ -261,11 +261,15 @@ int command_line_read(const struct command_line *line, int argc, char **argv)
     rows[n++] = &help_row;
     fill_tables(rows, n, table, letters);
 
-    while ((val = getopt_long(argc, argv, letters, table, NULL)) != -1) {
+    while (found = -1, (val = getopt_long(argc, argv, letters, table, &found)) != -1) {
         int i = 0;
 
         if (val == '?' || val == ':')
             return wrong_option(line, table, val, argv[optind - 1]);
+        // getopt also takes the beginning of a name.
+        const char *word = argv[optind - 1 - (optarg && optarg == argv[optind - 1])];
+        if (found >= 0 && strcspn(word, "=") != strlen(table[found].name) + 2)
+            return unknown_option(line, table, word);
         while (table[i].val != val)
             i++;
         if (rows[i] == &help_row) {
