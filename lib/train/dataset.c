@@ -47,7 +47,7 @@ attncl_status attncl__dataset_open(const struct dataset_class *class, const char
     TRY_DONE(class->read ? class->read(d) : read_arrays(d));
     TRY_DONE(attncl__data_file_check(&d->file));                 // unchanged since it was hashed
     d->options.vocabulary = d->options.target_vocabulary = NULL; // owned by the caller
-    d->options.tokenizer = NULL;
+    d->options.tokenizer = d->options.tokenizer_path = NULL;
     *ret = d;
     d = NULL; // ownership has passed to the caller
 

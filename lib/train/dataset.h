@@ -51,6 +51,7 @@ struct dataset_options {
     const char *vocabulary;
     const char *target_vocabulary; // pairs: the words of the target, or the labels
     const char *tokenizer; // text: the tokenizer.json that encodes it; NULL: characters are tokens
+    const char *tokenizer_path; // the file that the tokenizer is from
     bool has_model; // the model's n_vocab is fixed: it must only exceed the text's largest token
 };
 

@@ -81,7 +81,8 @@ static attncl_status read_text(struct dataset *d)
     attncl_tokenizer *tokenizer = NULL;
     char *text = NULL;
 
-    TRY_DONE(attncl_tokenizer_create(rules, strlen(rules), &tokenizer));
+    TRY_DONE(attncl__prefix_failure(attncl_tokenizer_create(rules, strlen(rules), &tokenizer), "%s",
+                                    d->options.tokenizer_path));
     TRY_DONE(read_all(&d->file, &text));
     TRY_DONE(encode_text(d, tokenizer, text));
     d->tokenizer_hash = attncl__data_hash(0, rules, strlen(rules));

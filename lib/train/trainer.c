@@ -45,7 +45,7 @@ static attncl_status read_tokenizer(const char *path, char **ret)
     int fd = -1;
     char *text = NULL;
 
-    TRY_DONE(attncl__file_open(path, &fd, &bytes));
+    TRY(attncl__file_open(path, &fd, &bytes));
     text = attncl__alloc((size_t)bytes + 1);
     if (!text)
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRIu64 " bytes", bytes));
@@ -89,6 +89,7 @@ static attncl_status open_data(attncl_trainer *t, const attncl_trainer_options *
     options.seed = (uint64_t)t->config.settings.seed;
     options.accumulate = t->config.settings.accumulate;
     options.tokenizer = tokenizer;
+    options.tokenizer_path = o->tokenizer ? o->tokenizer : o->init;
     options.has_model = init && attncl__json_has(t->config.model, "n_vocab");
     options.vocabulary = init ? attncl_safetensors_metadata(init, vocab_key) : NULL;
     options.target_vocabulary = init ? attncl_safetensors_metadata(init, target_key) : NULL;
