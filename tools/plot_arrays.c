@@ -59,7 +59,7 @@ static int read_npy(const char *path, const char *file, size_t bytes, attncl_arr
 // Takes the part of the array at the indices `text`, "2,0", of its first axes.
 static int take_index(const char *text, attncl_array *a)
 {
-    for (const char *at = text; at && *at;) {
+    for (const char *at = text; at;) {
         char *end;
         const long long i = strtoll(at, &end, 10);
         if (end == at || (*end && *end != ','))
@@ -72,7 +72,7 @@ static int take_index(const char *text, attncl_array *a)
         a->bytes /= (size_t)a->dim[0];
         a->data = (const char *)a->data + (size_t)i * a->bytes;
         memmove(a->dim, a->dim + 1, (size_t)--a->rank * sizeof a->dim[0]);
-        at = *end ? end + 1 : end;
+        at = *end ? end + 1 : NULL;
     }
     return TOOL_OK;
 }

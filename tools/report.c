@@ -10,6 +10,7 @@
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -182,6 +183,7 @@ int command_report(int argc, char **argv)
 {
     struct report r = {.limit = 0};
     const char *binaries = NULL;
+    char inside[PATH_MAX];
     const struct option_row rows[] = {
         {"OUT.json", .kind = OPTION_OPERAND, .value = &r.path},
         {"fast", 0, OPTION_SWITCH, &r.fast,
@@ -199,6 +201,9 @@ int command_report(int argc, char **argv)
         return status;
     TOOL_TRY(output_check(r.path));
     r.limit = r.limit > 0 ? r.limit : r.fast ? FAST_LIMIT_S : LIMIT_S;
+    snprintf(inside, sizeof inside, "%s/.", binaries ? binaries : "");
+    if (binaries && ((mkdir(binaries, 0777) != 0 && errno != EEXIST) || access(inside, W_OK) != 0))
+        return tool_error("--binaries: %s: %s", binaries, strerror(errno));
     // The driver compiles everything, and the library is measured without tuning.
     setenv("ATTNCL_CACHE", binaries ? "rw" : "off", 1);
     if (binaries)
