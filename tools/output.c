@@ -2,7 +2,7 @@
 //
 // A command's output: JSON on stdout, and files that an interruption does not leave half-written.
 
-#define _POSIX_C_SOURCE 200809L // sigwait, strndup
+#define _XOPEN_SOURCE 700 // sigwait, strndup, realpath
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -71,8 +71,12 @@ int output_check(const char *path)
 
     if (!directory)
         return tool_error("out of memory");
-    if (stat(path, &there) == 0 && S_ISDIR(there.st_mode))
-        status = tool_error("%s is a directory, expected a file", path);
+    const bool exists = stat(path, &there) == 0;
+    if (exists && !S_ISREG(there.st_mode)) // renaming over a device would replace it
+        status = tool_error("%s is %s, expected a file", path,
+                            S_ISDIR(there.st_mode) ? "a directory" : "no regular file");
+    else if (!exists && errno != ENOENT)
+        status = tool_error("%s: %s", path, strerror(errno));
     else if (access(directory, W_OK | X_OK) != 0)
         status = tool_error("%s: %s", path, strerror(errno));
     free(directory);
@@ -126,12 +130,21 @@ int output_write(int fd, const char *data, size_t bytes)
     return TOOL_OK;
 }
 
+const char *output_target(const char *path, char target[PATH_MAX])
+{
+    struct stat there;
+    const bool is_link = lstat(path, &there) == 0 && S_ISLNK(there.st_mode);
+
+    return is_link && realpath(path, target) ? target : path;
+}
+
 int output_replace(const char *path, const char *data, size_t bytes)
 {
-    char part[PATH_MAX];
+    char part[PATH_MAX], file[PATH_MAX];
+    const char *const target = output_target(path, file);
     int status = TOOL_OK;
 
-    if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part)
+    if (snprintf(part, sizeof part, "%s.part", target) >= (int)sizeof part)
         return tool_error("%s: %s", path, strerror(ENAMETOOLONG));
     output_file_begin();
     const int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -139,7 +152,7 @@ int output_replace(const char *path, const char *data, size_t bytes)
         status = tool_error("%s: %s", path, strerror(errno));
     if (fd >= 0 && close(fd) != 0 && status == TOOL_OK)
         status = tool_error("%s: %s", path, strerror(errno));
-    if (status == TOOL_OK && rename(part, path) != 0)
+    if (status == TOOL_OK && rename(part, target) != 0)
         status = tool_error("%s: %s", path, strerror(errno));
     if (status != TOOL_OK)
         unlink(part);

@@ -36,13 +36,16 @@ static bool is_svg(const char *path)
 
 int picture_open(const char *path, int rows, int columns, struct picture *picture)
 {
+    char file[PATH_MAX];
+    const char *const target = output_target(path, file);
+
     *picture = (struct picture){0};
     output_file_begin();
-    picture->path = strdup(path);
-    picture->part = malloc(strlen(path) + sizeof ".part");
+    picture->path = strdup(target);
+    picture->part = malloc(strlen(target) + sizeof ".part");
     if (!picture->path || !picture->part)
         return picture_close(picture, tool_error("out of memory"));
-    sprintf(picture->part, "%s.part", path);
+    sprintf(picture->part, "%s.part", target);
 
     old_handler = signal(SIGPIPE, SIG_IGN); // if gnuplot ends early, picture_close() reports it
     picture->commands = popen("exec gnuplot >/dev/null 2>&1", "w");

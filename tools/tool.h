@@ -3,6 +3,7 @@
 #ifndef ATTNCL_TOOL_H
 #define ATTNCL_TOOL_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -109,7 +110,10 @@ int output_check_apart(const char *path, const char *model, const char *input);
 // Writes all bytes.  Returns TOOL_FAILED, unreported, with errno set.
 int output_write(int fd, const char *data, size_t bytes);
 
-// Writes PATH.part to the disk, then renames it to `path`.  Returns an exit status; reports a failure.
+// The file to write for `path`: where an existing symbolic link leads, written to `target`, else `path`.
+const char *output_target(const char *path, char target[PATH_MAX]);
+
+// Writes PATH.part to the disk, then renames it to `path` or where a link leads.  Returns an exit status; reports a failure.
 int output_replace(const char *path, const char *data, size_t bytes);
 
 // Flushes standard output.  Returns an exit status; reports the first failure.

@@ -212,6 +212,15 @@ def arrays(c):
             f.write(data)
         c.refused(words, "plot", c.at("bad.npy"), c.at("no.png"))
     c.refused("would overwrite", "plot", c.at("a"), c.at("a"), "--array", "x")
+    os.mkfifo(c.at("pipe"))
+    c.refused("pipe is no regular file, expected a file", "plot", c.at("a"), c.at("pipe"), "--array", "x")
+    os.remove(c.at("pipe"))
+    for command in (("plot", c.at("a"), c.at("link"), "--array", "y"), ("report", c.at("link"), "--fast", "--limit", "0.01")):
+        with open(c.at("target"), "w"):
+            os.symlink("target", c.at("link"))
+        c.works(*command)
+        c.check(os.path.islink(c.at("link")) and os.path.getsize(c.at("target")) > 0, command[0] + " to a link's target")
+        os.remove(c.at("link"))
     c.refused("are for a file of arrays", "plot", c.at("m"), c.at("table"), c.at("no.png"), "--index", "0", status=2)
     c.refused("are for a model", "plot", c.at("a"), c.at("no.png"), "--columns", "1:2", status=2)
 
