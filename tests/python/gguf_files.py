@@ -341,6 +341,12 @@ class Models(Case):
         at = next(t for t in reader.tensors if t.name == "blk.1.ffn_up.weight").data_offset
         self.gguf.write_bytes(whole[:at] + b"\x00\x7c" + whole[at + 2:])
         self.refused("tensor blk.1.ffn_up.weight: a scale is not finite")
+        name = b"blk.1.ffn_up.weight"
+        offset = whole.index(name) + len(name) + 4 + 2 * 8 + 4
+        for to in (0, int.from_bytes(whole[offset:offset + 8], "little") + 1):
+            self.gguf.write_bytes(whole[:offset] + to.to_bytes(8, "little") + whole[offset + 8:])
+            self.refused("m.gguf: tensor .* is at byte .*, expected a multiple of 32 after the one before, which ends at")
+        self.gguf.write_bytes(whole)
         for more, words in (((self.at / "absent.gguf", self.file), "attncl-convert: .*absent.gguf: No such file or directory\n"),
                             ((self.at, self.file), "is a directory of GGUF files, give one of them: m.gguf"), ((self.gguf, self.file, "--set", "a=1"), "settings: .*m.gguf tells all"),
                             ((self.gguf, self.gguf), "m.gguf: the output would overwrite what is read")):

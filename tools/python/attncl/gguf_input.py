@@ -79,7 +79,15 @@ class File:
             reader = self._gguf.GGUFReader(path)
         except Exception as error:  # a damaged file may raise anything
             refuse(f"{path} is not a complete GGUF file: {type(error).__name__}: {error}")
-        return reader if reader.byte_order == "I" else refuse(f"{path} is big-endian, expected little-endian")
+        if reader.byte_order != "I":
+            refuse(f"{path} is big-endian, expected little-endian")
+        end = reader.data_offset
+        for tensor in sorted(reader.tensors, key=lambda one: one.data_offset):
+            if tensor.data_offset < end or (tensor.data_offset - reader.data_offset) % reader.alignment:
+                refuse(f"{path}: tensor {tensor.name} is at byte {tensor.data_offset}, expected a multiple of {reader.alignment} "
+                       f"after the one before, which ends at {end}")
+            end = tensor.data_offset + tensor.n_bytes
+        return reader
 
     def _open_parts(self, path: pathlib.Path) -> dict[pathlib.Path, Any]:
         """Readers of all parts of the model of which `path` is any part.  Only the first has the model's keys."""
