@@ -403,10 +403,23 @@ class Decoders(Case):
                             ({"num_attention_heads": 0}, "num_attention_heads is 0, expected a whole number from 1 to 2147483647"),
                             ({"num_hidden_layers": 10 ** 12}, "num_hidden_layers is 1000000000000, expected a whole number from 1 to 9999"),
                             ({"rope_parameters": [1]}, r"rope_parameters is \[1\], expected an object"),
+                            ({"eos_token_id": [1, "x"]}, r"eos_token_id is \[1, 'x'\], expected token numbers"),
                             ({"model_type": "falcon"}, "model_type 'falcon' is none of gpt2, bert, bart, marian, llama, ")):
             (self.at / "d" / "config.json").write_text(json.dumps({**good, **more}))
             self.refused(words, self.at / "d")
         (self.at / "d" / "config.json").write_text(json.dumps(good))
+        for name, text, words in (("tokenizer.json", "[]", "tokenizer.json holds no JSON object"), ("config.json", "null", "config.json holds no JSON object"),
+                                  ("generation_config.json", "5", "generation_config.json holds no JSON object")):
+            before = (self.at / "d" / name).read_text() if (self.at / "d" / name).exists() else "{}"
+            (self.at / "d" / name).write_text(text)
+            self.refused(words, self.at / "d")
+            (self.at / "d" / name).write_text(before)
+        done = support.convert_alone(self.at / "d", "--dtyp", "f16", self.file, status=2)
+        self.assertRegex(done.stderr, "^attncl-convert: unrecognized arguments: --dtyp")
+        (self.at / "d" / "tokenizer.json").write_text("[" * 100000)
+        done = support.convert_alone(self.at / "d", self.file, status=1)
+        self.assertRegex(done.stderr, "^attncl-convert: .*d: RecursionError: ")
+        (self.at / "d" / "tokenizer.json").unlink()
         done = support.convert_alone(self.at / "d", self.at / "d" / "model.safetensors", status=1)
         self.assertRegex(done.stderr, "model.safetensors: the output would overwrite what is read")
 

@@ -41,7 +41,7 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = _Parser(prog="attncl-convert", description=__doc__.partition(": ")[2], epilog=EPILOG,
-                     formatter_class=argparse.RawDescriptionHelpFormatter)
+                     formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     parser.add_argument("source", metavar="SOURCE")
     parser.add_argument("output", metavar="OUTPUT", help="the model file to write")
     parser.add_argument("--module", metavar="CLASS",
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error)
     except (ImportError, AttnclError, decoders.ConversionError) as error:
         return _failed(error)
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # of a damaged source
+    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:  # of a damaged source
         return _failed(f"{source}: {type(error).__name__}: {error}")
     return 0
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .c_api import SIZE, library
+from .decoders import refuse
 from .model import Handle, as_array
 
 
@@ -107,7 +108,9 @@ def pieces_json(pieces: dict[str, int], scores: list[float], vocab: dict[str, in
 
 
 def _read(path: pathlib.Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    """The object of a JSON file, empty where there is no file."""
+    values = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return values if isinstance(values, dict) else refuse(f"{path.name} holds no JSON object")
 
 
 def _from_merges(directory: pathlib.Path) -> dict[str, Any] | None:
@@ -134,14 +137,18 @@ def read_directory(directory: str | os.PathLike[str]) -> str | None:
 
 def read_file(path: str | os.PathLike[str]) -> str:
     """A compact tokenizer.json from a file."""
-    return compact_json(json.loads(pathlib.Path(path).read_text(encoding="utf-8")))
+    pathlib.Path(path).stat()  # must exist
+    return compact_json(_read(pathlib.Path(path)))
 
 
 def eos_metadata(n_vocab: int, *given: Any) -> dict[str, str]:
     """Metadata of the tokens that end a text, from the first eos_token_id that is not None: a number or a list.  Tokens outside the
     model's vocabulary, such as defaults of another family, are left out."""
     ids = next((one for one in given if one is not None), [])
-    found = [id for id in (ids if isinstance(ids, (list, tuple)) else [ids]) if isinstance(id, int) and 0 <= id < n_vocab]
+    ids = ids if isinstance(ids, (list, tuple)) else [ids]
+    if not all(isinstance(id, int) for id in ids):
+        refuse(f"eos_token_id is {ids!r}, expected token numbers")
+    found = [id for id in ids if 0 <= id < n_vocab]
     return {"attncl.eos": json.dumps(found)} if found else {}
 
 

@@ -153,6 +153,8 @@ def _quiet(logging: Any) -> Iterator[None]:
 def from_checkpoint(state: dict[str, torch.Tensor], config: dict[str, Any]) -> tuple[Any, list[str]]:
     """The model that config.json describes with a checkpoint's tensors, and the names of unused tensors."""
     import transformers
+    if not isinstance(config, dict):
+        refuse("config.json holds no JSON object")
     told = (kind for kind, (_, tensor) in OF_TYPE.items() if any(name.endswith(tensor) for name in state))
     kind = config.get("model_type") or next(told, None)
     if kind not in OF_TYPE:
