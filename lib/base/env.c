@@ -70,7 +70,9 @@ static attncl_status check_name(const char *entry)
     size_t min_distance = n < PREFIX + 5 ? 2 : 3; // one more than a typo has
     const char *nearest = NULL;
     for (int i = 0; i < N_ENV; ++i) {
-        if (strncmp(table[i].name, "ATTNCL_", PREFIX) != 0)
+        const size_t length = strlen(table[i].name);
+        // A distance is at least the difference of the lengths: most names of other programs end here.
+        if (strncmp(table[i].name, "ATTNCL_", PREFIX) != 0 || n + 2 < length || length + 2 < n)
             continue;
         if (strcmp(table[i].name, name) == 0)
             return ATTNCL_OK;
