@@ -88,8 +88,8 @@ static void unpack_block(attncl_dtype dtype, const unsigned char *data, struct p
 
     for (int c = 0; c < QUANTISED_BLOCK; ++c) {
         const int byte = data[weight_offset(dtype, at, c)];
-        to[c] = dtype == ATTNCL_Q8 ? d * (float)(byte - 128)
-                                   : d * (float)((c % 8 < 4 ? byte & 15 : byte >> 4) - 8);
+        const int stored = dtype == ATTNCL_Q8 ? byte : c % 8 < 4 ? byte & 15 : byte >> 4;
+        to[c] = d * (float)(stored - zero_point(dtype));
     }
 }
 
