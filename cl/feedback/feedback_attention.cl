@@ -21,7 +21,7 @@
 #include "common/reduce.clh"
 #include "common/stored.clh"
 #if VW > 1
-#include "common/transpose_reduce.clh"
+#include "common/transpose.clh"
 #endif
 
 #if !defined HAS_TAIL || !defined SPLIT || !defined WEIGHTS

@@ -28,6 +28,7 @@ KERNEL void fused_step_cpu_aft(QKV_PARAMS, __global const float *restrict pos_bi
                                __global float *restrict sums, __global void *restrict keys,
                                __global void *restrict values)
 {
+    m = ROW_COUNT(m);
     const int t = *position;
     const long all = (long)m * channels;
 

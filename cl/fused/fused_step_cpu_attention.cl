@@ -106,6 +106,7 @@ KERNEL void fused_step_cpu_attention(QKV_PARAMS, int head, int kv_group, int lim
                                      __global const float *restrict slopes)
 {
     SOFTMAX_LOCALS;
+    m = ROW_COUNT(m);
 #if !SLOTS
     const int t = clamp(position[0], 0, limit - 1);
 #endif

@@ -28,6 +28,7 @@ KERNEL void fused_step_cpu_ffn(PRENORM_PARAMS, __global float *restrict residual
                                __global const WEIGHT *restrict w2, __global float *restrict out,
                                __local float *restrict rows, __local float *restrict hidden)
 {
+    m = ROW_COUNT(m);
     const int group = (int)get_group_id(0), first = group * block_width,
               width = min(block_width, f - first);
 

@@ -11,7 +11,7 @@
 //             than a launch, and about 1/20 of the FMAs of 16 vectors of columns; work-items for many cores have fewer
 //   Memory    reads each row of B once from memory, and once per ROWS_PER_PASS rows of A from the first-level cache.
 //             Nothing is packed: packing would take as long as the GEMM.  Prefetches the rows of B `prefetch_rows` after
-//             the current ones.  With NORM, normalised rows are in local memory, padded with zeros to whole vectors
+//             the current ones.  With NORM, normalised rows are in local memory, padded to whole vectors
 //   Numerics  float, of weights as they are stored; VW chains of FMAs for each element, summed by a tree; layer norm as in layer_norm.cl
 //
 //   Macro  Meaning                       Values
@@ -45,11 +45,7 @@ LOCAL_INLINE void store_columns(A_SPACE const float *a, long lda, int m, __globa
 
     dot_product_tile(a, lda, m, b, ldb, prefetch_distance, k, columns, tile);
     for (int i = 0; i < m; i++)
-        if (columns == VW)
-            VSTORE(epilogue_v(e, VLOAD(tile + i * VW), i, j0), c + i * ldc);
-        else
-            for (int x = 0; x < columns; x++)
-                c[i * ldc + x] = epilogue_f(e, tile[i * VW + x], i, j0 + x);
+        store_some(epilogue_some(e, VLOAD(tile + i * VW), i, j0, columns), c + i * ldc, columns);
 }
 
 #if NORM
@@ -63,6 +59,7 @@ LOCAL_INLINE void store_columns(A_SPACE const float *a, long lda, int m, __globa
 KERNEL void gemm_cpu_skinny(int m, int n, int k, int groups_n, int cols_per_item, int prefetch_rows,
                             MATRIX_PARAMS, EPILOGUE_PARAMS NORM_PARAMS)
 {
+    m = ROW_COUNT(m);
     const int entry = (int)get_group_id(0) / groups_n;
     const int first = (int)get_group_id(0) % groups_n * cols_per_item;
     const int end = min(first + cols_per_item, n);
