@@ -70,13 +70,13 @@ ATTNCL_API size_t attncl_dtype_bytes(attncl_dtype dtype);
 /**
  * Converts `count` elements between types on the host.  Any float type converts to any other, rounded
  * to nearest, ties to even; any integer type and BOOL to I32 and I64, and to U8 and BOOL, which are
- * flags then (not zero: 1); a type to itself.
+ * flags then (not zero: 1); another type to itself.
  *
  * @param from  elements of `from_type`, possibly unaligned, borrowed
  * @param to    space for `count` elements of `to_type`; must not overlap
  *
  * ERR_ARGUMENT names the first element that the type cannot hold: an integer beyond it, a finite
- * number that would become infinite.  Elements before it are written.  Any thread.
+ * number that would become infinite in F16 or BF16; in F32 it does.  Elements before it are written.  Any thread.
  * Errors: ERR_ARGUMENT, ERR_DTYPE for another pair of types.
  */
 ATTNCL_API attncl_status attncl_elements_convert(attncl_dtype from_type, const void *from,

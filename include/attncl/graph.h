@@ -216,7 +216,7 @@ ATTNCL_API attncl_status attncl_graph_state_write(attncl_graph *g, const char *n
 
 /** States of a compiled graph, those of layers too; 0 before compiling.  Errors: none. */
 ATTNCL_API size_t attncl_graph_state_count(const attncl_graph *g);
-/** Name (borrowed), type (F32, I32, F16 or BF16) and shape of state `i`; NULL beyond the last.
+/** Name (borrowed), type (F32, I32, F16, BF16 or U8) and shape of state `i`; NULL beyond the last.
  * Errors: none. */
 ATTNCL_API const char *attncl_graph_state_name(const attncl_graph *g, size_t i,
                                                attncl_shape *shape_ret);

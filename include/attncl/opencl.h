@@ -37,7 +37,8 @@ ATTNCL_API attncl_status attncl_context_adopt(cl_context cl, cl_device_id device
  * Binds a buffer of the caller to an input or output of a compiled graph, from `offset` elements
  * on.  Retained until another buffer is bound or the graph is destroyed.  Used in place when the
  * offset is aligned as the device needs it, else copied on the device within the run.  NULL takes
- * the graph's own buffer again.  On failure the binding is as before.
+ * the graph's own buffer again.  On failure the binding is as before.  While a buffer is bound, attncl_graph_write() and
+ * attncl_graph_read() of its name return ERR_STATE.
  *
  * ERR_ARGUMENT when there is no such name or the buffer is too small (the message gives both
  * sizes).

@@ -168,6 +168,10 @@ void attncl_graph_gradient(attncl_graph *g, size_t n_y, const attncl_value *y,
 {
     struct backward b = {0};
 
+    if ((!y && n_y > 0) || ((!x || !dx) && n_x > 0)) {
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "y, x or dx is NULL");
+        n_x = dx ? n_x : 0;
+    }
     for (size_t i = 0; i < n_x; ++i)
         dx[i] = ATTNCL_NONE_VALUE;
     if (!attncl__graph_check_open(g) || !check_call(g, n_y, y, dy, n_x, x))

@@ -13,6 +13,15 @@
 // OpenCL has no empty buffers; they get this size.
 enum { MIN_BYTES = 16 };
 
+static attncl_status check_size(const attncl_context *ctx, size_t bytes)
+{
+    REQUIRE(!ctx->caps.max_buffer_bytes || bytes <= ctx->caps.max_buffer_bytes,
+            ATTNCL_ERR_DEVICE_MEMORY,
+            "a buffer of %zu bytes is needed, the device allows %llu at most", bytes,
+            (unsigned long long)ctx->caps.max_buffer_bytes);
+    return ATTNCL_OK;
+}
+
 // memory: the buffer's host memory; NULL: the driver allocates it.
 static attncl_status create(attncl_context *ctx, size_t bytes, void *memory, cl_mem *ret)
 {
@@ -20,10 +29,7 @@ static attncl_status create(attncl_context *ctx, size_t bytes, void *memory, cl_
     const cl_mem_flags flags = CL_MEM_READ_WRITE | (memory ? CL_MEM_USE_HOST_PTR : 0);
     cl_int code = CL_SUCCESS;
 
-    REQUIRE(!ctx->caps.max_buffer_bytes || size <= ctx->caps.max_buffer_bytes,
-            ATTNCL_ERR_DEVICE_MEMORY,
-            "a buffer of %zu bytes is needed, the device allows %llu at most", size,
-            (unsigned long long)ctx->caps.max_buffer_bytes);
+    TRY(check_size(ctx, size));
     cl_mem mem = clCreateBuffer(ctx->cl, flags, size, memory, &code);
     TRY(CL_CODE(code, "clCreateBuffer"));
     attncl__object_created(OBJECT_BUFFER);
@@ -56,6 +62,7 @@ attncl_status attncl__buffer_create_zeroed(attncl_context *ctx, size_t bytes, bo
         TRY_DONE(create(ctx, bytes, NULL, &mem));
         TRY_DONE(attncl__buffer_fill(ctx, mem, 0, 0, bytes));
     } else {
+        TRY_DONE(check_size(ctx, bytes));
         memory = attncl__alloc_for_driver(bytes + MIN_BYTES + align);
         REQUIRE(memory, ATTNCL_ERR_NO_MEMORY, "a buffer of %zu bytes", bytes);
         char *start = memory + (-(uintptr_t)memory & (align - 1));

@@ -51,7 +51,6 @@ static attncl_value attend(attncl_graph *g, const attncl_attention_desc *desc,
         !attncl__layer_check_absent(g, dropout.residual, "the residual of a dropout of weights") ||
         !attncl__layer_check_absent(g, dropout.position, "the position of a dropout of weights"))
         return ATTNCL_NONE_VALUE;
-
     const struct attention_fwd_params params = {
         .scale = choose_scale(desc, d.dim[3]),
         .causal = desc->causal != 0,
@@ -80,7 +79,8 @@ attncl_value attncl_attention(attncl_graph *g, const attncl_attention_desc *desc
     if (weights_ret)
         *weights_ret = ATTNCL_NONE_VALUE;
     if (!read_desc(g, desc, &d) || !LAYER_STRUCT(g, attncl_attention_inputs, &in, inputs) ||
-        !attncl__layer_check_absent(g, in.residual, "residual"))
+        !attncl__layer_check_absent(g, in.residual, "residual") ||
+        !attncl__layer_check_absent(g, d.rotary, "rotary"))
         return ATTNCL_NONE_VALUE;
     return attend(g, &d, &in, ATTNCL_NONE_VALUE, weights_ret);
 }

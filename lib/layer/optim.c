@@ -245,6 +245,7 @@ attncl_status attncl_schedule_rate(const attncl_schedule_desc *schedule, double 
     attncl_schedule_desc s;
 
     TRY(read_schedule(schedule, &s));
+    REQUIRE(rate_ret, ATTNCL_ERR_ARGUMENT, "rate_ret is NULL");
     REQUIRE(steps_taken >= 0, ATTNCL_ERR_ARGUMENT, "%" PRId64 " steps taken, must be at least 0",
             steps_taken);
     if (s.kind == ATTNCL_RATE_INVERSE_SQRT)

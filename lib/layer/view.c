@@ -12,6 +12,8 @@ attncl_value attncl_reshape(attncl_graph *g, attncl_value x, int rank, const int
     struct tensor_desc d, view;
     if (!attncl__layer_shape(g, x, "x", &d))
         return ATTNCL_NONE_VALUE;
+    if (!dim && rank > 0)
+        return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "dim is NULL");
     const attncl_status status = attncl__desc_make(d.dtype, rank, dim, &view);
     if (status != ATTNCL_OK)
         return GRAPH_FAIL(g, status, "%s", attncl_last_error());
@@ -44,6 +46,8 @@ attncl_value attncl_permute(attncl_graph *g, attncl_value x, const int *order)
     struct tensor_desc d;
     if (!attncl__layer_shape(g, x, "x", &d))
         return ATTNCL_NONE_VALUE;
+    if (!order && d.rank > 0)
+        return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "order is NULL");
 
     struct tensor_desc view = d;
     unsigned seen = 0;

@@ -115,8 +115,11 @@ attncl_status attncl_tuning_import(const char *const *paths, size_t n_paths, siz
     REQUIRE(paths && n_paths > 0 && n_paths < 1000, ATTNCL_ERR_ARGUMENT, "%zu tuning files",
             n_paths);
     TRY(attncl__tuning_check_file(&(struct tuning_key){"", "", false}, true));
-    for (size_t i = 0; i < n_paths; ++i)
+    for (size_t i = 0; i < n_paths; ++i) {
+        if (!paths[i])
+            TRY_DONE(FAIL(ATTNCL_ERR_ARGUMENT, "path %zu of the tuning files is NULL", i));
         TRY_DONE(add_file(&given, paths[i]));
+    }
     TRY_DONE(make_text(&given, &text, &n_given));
     TRY_DONE(add_own_entries(&all));
     attncl__strbuf_add_bytes(&all, given.data, given.used);

@@ -311,4 +311,14 @@ TEST(refusals)
     attncl_graph_gradient(g, 1, &x, NULL, 1, &x, &dx);
     ck_fails(attncl_graph_status(g), ATTNCL_ERR_DTYPE, "I32");
     attncl_graph_destroy(g);
+
+    for (int i = 0; i < 3; ++i) {
+        g = test_graph();
+        x = dx = input(g, "x", shape34);
+        attncl_graph_gradient(g, 1, i == 0 ? NULL : &x, NULL, 1, i == 1 ? NULL : &x,
+                              i == 2 ? NULL : &dx);
+        ck_fails(attncl_graph_status(g), ATTNCL_ERR_ARGUMENT, "y, x or dx is NULL");
+        ck_assert_int_eq(dx.id == 0, i < 2);
+        attncl_graph_destroy(g);
+    }
 }

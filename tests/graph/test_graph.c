@@ -477,7 +477,7 @@ TEST(tensors_of_a_block_are_read_in_place)
 // The second gets the first one's memory.
 TEST(new_tensors_without_data_are_zeros)
 {
-    static const int64_t n = 1000;
+    static const int64_t n = 1000, too_many = (int64_t)1 << 46;
     float data[1000];
     attncl_tensor *t = NULL;
 
@@ -491,6 +491,8 @@ TEST(new_tensors_without_data_are_zeros)
         ck_ok(attncl_tensor_write(t, data, sizeof data));
         attncl_tensor_destroy(t);
     }
+    ck_fails(attncl_tensor_create(test_context(), ATTNCL_F32, 1, &too_many, ATTNCL_F32, NULL, &t),
+             ATTNCL_ERR_DEVICE_MEMORY, "the device allows");
 }
 
 TEST(flags_of_a_tensor_are_0_or_1)

@@ -77,6 +77,13 @@ TEST(refusals)
     ck_rig_fails(&b, ATTNCL_ERR_ARGUMENT, "struct_size 1");
 
     rig_open(&b);
+    desc = (attncl_attention_desc)ATTNCL_ATTENTION_DESC_INIT;
+    in.query = in.key = in.value = desc.rotary =
+        attncl_split_heads(b.g, rig_in(&b, x), 4, ATTNCL_LAYOUT_TIME_FIRST);
+    attncl_attention(b.g, &desc, &in, NULL); // multi-head attention turns its inputs
+    ck_rig_fails(&b, ATTNCL_ERR_ARGUMENT, "rotary is given, this layer has none");
+
+    rig_open(&b);
     attncl_alibi_slopes(b.g, 0, 8);
     ck_rig_fails(&b, ATTNCL_ERR_ARGUMENT, "n_heads is 0, at least 1; max is 8");
 

@@ -61,6 +61,7 @@ TEST(the_default_warm_up_is_2000_steps_of_the_transformers_schedule)
 
     ck_ok(attncl_schedule_rate(&desc, 0.5, 0, &rate));
     ck_assert_double_eq(rate, 0.5);
+    ck_fails(attncl_schedule_rate(&desc, 0.5, 0, NULL), ATTNCL_ERR_ARGUMENT, "rate_ret is NULL");
     desc.kind = ATTNCL_RATE_INVERSE_SQRT;
     desc.d_model = 64;
     ck_ok(attncl_schedule_rate(&desc, 0.5, 700, &rate));

@@ -140,7 +140,7 @@ LOOP_TEST(softmax_over_any_axis, 0, 6)
 }
 
 // Each builder's refusal is what compile reports, with the scope in front.
-LOOP_TEST(bad_views_are_refused, 0, 8)
+LOOP_TEST(bad_views_are_refused, 0, 10)
 {
     static const struct {
         attncl_status status;
@@ -154,6 +154,8 @@ LOOP_TEST(bad_views_are_refused, 0, 8)
         {ATTNCL_ERR_SHAPE, "here: axis 3 of a value of rank 3"},
         {ATTNCL_ERR_ARGUMENT, "here: x is missing"},
         {ATTNCL_ERR_SHAPE, "here: "},
+        {ATTNCL_ERR_ARGUMENT, "here: dim is NULL"},
+        {ATTNCL_ERR_ARGUMENT, "here: order is NULL"},
     };
     struct rig b;
     struct host *x = host_random(5, DIMS(2, 5, 6));
@@ -167,7 +169,9 @@ LOOP_TEST(bad_views_are_refused, 0, 8)
                               : _i == 4 ? attncl_permute(b.g, v, (const int[]){0, 1, 1})
                               : _i == 5 ? attncl_softmax(b.g, v, 3)
                               : _i == 6 ? attncl_slice(b.g, none, 0, 0, 1)
-                                        : attncl_reshape(b.g, v, 2, (const int64_t[]){-5, -12});
+                              : _i == 7 ? attncl_reshape(b.g, v, 2, (const int64_t[]){-5, -12})
+                              : _i == 8 ? attncl_reshape(b.g, v, 2, NULL)
+                                        : attncl_permute(b.g, v, NULL);
     attncl_graph_pop_scope(b.g);
     ck_assert_int_eq(made.id, 0);
     attncl_graph_output(b.g, "y", attncl_add(b.g, made, v)); // later builders do nothing

@@ -345,6 +345,7 @@ TEST(entries_of_several_files_are_merged)
     unlink(b);
     ck_fails(attncl_tuning_import(paths, 2, &n), ATTNCL_ERR_IO, "b.txt");
     ck_fails(attncl_tuning_import(paths, 0, &n), ATTNCL_ERR_ARGUMENT, "0 tuning files");
+    ck_fails(attncl_tuning_import((const char *const[]){NULL}, 1, &n), ATTNCL_ERR_ARGUMENT, "NULL");
     ck_fails(attncl_tuning_export(IN_DIRECTORY("none/out.txt"), &n), ATTNCL_ERR_IO, "none");
     setenv("ATTNCL_TUNE", "off", 1);
     ck_fails(attncl_tuning_import(paths, 1, &n), ATTNCL_ERR_IO, "off");
