@@ -206,7 +206,7 @@ attncl_value attncl_rotary_table(attncl_graph *g, const attncl_rotary_desc *desc
     attncl_rotary_desc d = ATTNCL_ROTARY_DESC_INIT;
     if (!LAYER_STRUCT(g, attncl_rotary_desc, &d, desc) || !check_desc(g, &d))
         return ATTNCL_NONE_VALUE;
-    const int64_t pairs = (d.width + 1) / 2, dim[3] = {n_positions, 2, pairs};
+    const int64_t pairs = d.width / 2 + d.width % 2, dim[3] = {n_positions, 2, pairs};
     float *table = begin_table(g, 3, dim);
     if (!table)
         return ATTNCL_NONE_VALUE;

@@ -93,4 +93,9 @@ TEST(a_table_too_large_is_refused)
     rig_open(&b);
     rig_out(&b, attncl_sinusoid(b.g, INT64_C(1) << 40, INT64_C(1) << 40), x);
     ck_rig_fails(&b, ATTNCL_ERR_SHAPE, "2^48");
+    attncl_rotary_desc desc = ATTNCL_ROTARY_DESC_INIT;
+    desc.width = INT64_MAX;
+    rig_open(&b);
+    rig_out(&b, attncl_rotary_table(b.g, &desc, 1), x);
+    ck_rig_fails(&b, ATTNCL_ERR_SHAPE, "2^48");
 }
