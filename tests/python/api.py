@@ -361,6 +361,9 @@ class Decodes(unittest.TestCase):
                 text = model.generate("écab", 6, seed=3)
                 tokens = model.generate(model.encode("écab"), 6, seed=3)
                 self.assertEqual((text, text[:4]), (model.decode(tokens), "écab"))
+                for unknown in (-1, 11, 2**40):
+                    with self.assertRaisesRegex(ValueError, f"token {unknown} is not in the model's vocabulary of 11"):
+                        model.decode([0, unknown])
                 self.assertEqual(len(model.generate("a")), 13)
                 pieces = model.generate("écab", 6, seed=3, stream=True)
                 self.assertEqual((next(pieces), len(model._decoders)), (text[4], 1))  # before the rest is drawn

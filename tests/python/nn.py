@@ -341,13 +341,20 @@ class Operations(support.ExportCase):
         with torch.no_grad():
             self.assertFalse(attncl.ops.linear(x, weight).requires_grad)
 
+    def test_narrow_integers(self):
+        """Numbers that a type holds are taken as they are, also where it does not hold the limit."""
+        weight = torch.randn(300, 2)
+        for dtype in (torch.uint8, torch.int8, torch.int16):
+            tokens = torch.tensor([3, 100], dtype=dtype)
+            self.assertTrue(torch.equal(attncl.ops.embedding(tokens, weight), weight[[3, 100]]), dtype)
+
     def test_bad_inputs(self):
         x, ops = torch.randn(3, 4), attncl.ops
         for error, words, call in (
             (TypeError, "attncl.ops.softmax: argument 1 is torch.float64 on cpu, expected float32", lambda: ops.softmax(x.double())),
             (TypeError, "attncl.ops.embedding takes integers, not torch.float32", lambda: ops.embedding(x, x)),
-            (ValueError, "allowed are 0 to 2", lambda: ops.embedding(torch.tensor([2**40]), x)),
-            (ValueError, "allowed are 0 to 3", lambda: ops.cross_entropy(x, torch.tensor([0, -100, 1]))),
+            (ValueError, "element 0 is 2147483647, allowed are 0 to 2", lambda: ops.embedding(torch.tensor([2**40]), x)),
+            (ValueError, "element 1 is -100, allowed are 0 to 3", lambda: ops.cross_entropy(x, torch.tensor([0, -100, 1]))),
             (ValueError, "reduction 'max' is none of mean, sum, none", lambda: ops.cross_entropy(x, torch.tensor([0, 1, 2]), "max")),
             (ValueError, "approximate 'erf' is none of", lambda: ops.gelu(x, "erf")),
             (ValueError, "softcap is -1, must be finite and at least 0", lambda: ops.attention(*[x[None, None]] * 3, softcap=-1.0)),

@@ -111,6 +111,9 @@ class Tokenizers(unittest.TestCase):
             self.assertEqual(len(t), 423)
             with self.assertRaises(ValueError):
                 t.encode("\ud800")
+            with self.assertRaisesRegex(TypeError, "tokens are float64, expected integers"):
+                t.decode([1.5])
+            self.assertEqual((t.decode([2**40 + 5, -7]), t.decode([])), ("", ""))  # numbers without a token
         with self.assertRaisesRegex(NotImplementedError, "tokenizer.json: model WordPiece is not supported; there are BPE"):
             attncl.Tokenizer('{"model": {"type": "WordPiece", "vocab": {}, "merges": []}}')
         with self.assertRaisesRegex(RuntimeError, "the tokenizer is closed"):

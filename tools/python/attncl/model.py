@@ -433,8 +433,11 @@ class Model(Handle):
         """The text of token numbers [T], without special tokens."""
         if tokenizer := self._tokenizer():
             return tokenizer.decode(tokens)
-        vocabulary = self._vocabulary()
-        return "".join(vocabulary[token] for token in as_array(tokens))
+        vocabulary, array = self._vocabulary(), as_array(tokens)
+        unknown = next((token for token in array if not 0 <= token < len(vocabulary)), None)
+        if unknown is not None:
+            raise make_error(Status.ERR_ARGUMENT, f"token {unknown} is not in the model's vocabulary of {len(vocabulary)}")
+        return "".join(vocabulary[token] for token in array)
 
     def _tokenizer(self) -> Tokenizer | None:
         from .tokenizer import Tokenizer  # here, since tokenizer.py imports this file

@@ -115,11 +115,11 @@ def _apply(op: _Op, *inputs: Tensor | None) -> Tensor:
     return _Function.apply(op, *inputs)
 
 
-def _to_int32(tensor: Tensor, limit: int, name: str) -> Tensor:
-    """Integers as int32; values outside [0, limit) stay outside."""
+def _to_int32(tensor: Tensor, name: str, most: int = 2**31 - 1) -> Tensor:
+    """Integers as int32, at most `most`; no int32 stands for another one."""
     if tensor.is_floating_point() or tensor.dtype == torch.bool:
         raise TypeError(f"attncl.ops.{name} takes integers, not {tensor.dtype}")
-    return tensor.clamp(-1, limit).int()
+    return tensor.long().clamp(-2**31, most).int()
 
 
 def _to_mask(mask: Tensor | None) -> Tensor | None:
@@ -148,7 +148,7 @@ def rotary(x: Tensor, table: Tensor, positions: Tensor | None = None, *, neighbo
     neighbours  rotates channels 2 i and 2 i + 1 together, else i and i + F
     """
     op = _Op("rotary", (neighbours,), lambda g, v: library().rotary(g, v[0], v[1], int(neighbours), v[2]), len(table))
-    return _apply(op, x, table, None if positions is None else _to_int32(positions, len(table), "rotary"))
+    return _apply(op, x, table, None if positions is None else _to_int32(positions, "rotary"))
 
 
 def _activation(x: Tensor, kind: str) -> Tensor:
@@ -187,7 +187,7 @@ def bmm(a: Tensor, b: Tensor) -> Tensor:
 
 def embedding(tokens: Tensor, weight: Tensor) -> Tensor:
     op = _Op("embedding", (), lambda g, v: library().embedding(g, *v, 1.0), len(weight))
-    return _apply(op, _to_int32(tokens, len(weight), "embedding"), weight)
+    return _apply(op, _to_int32(tokens, "embedding"), weight)
 
 
 def cross_entropy(logits: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:
@@ -196,7 +196,7 @@ def cross_entropy(logits: Tensor, targets: Tensor, reduction: str = "mean") -> T
         raise ValueError(f"attncl.ops.cross_entropy: reduction {reduction!r} is none of {', '.join(_REDUCTIONS)}")
     n, desc = logits.shape[-1], CrossEntropyDesc(reduction=_REDUCTIONS[reduction], pad=-1)
     op = _Op("cross_entropy", (reduction,), lambda g, v: library().cross_entropy(g, *v, ctypes.byref(desc)), n)
-    return _apply(op, logits, _to_int32(targets, n, "cross_entropy"))
+    return _apply(op, logits, _to_int32(targets, "cross_entropy"))
 
 
 def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, is_causal: bool = False,
@@ -221,7 +221,7 @@ def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = N
         raise ValueError(f"attncl.ops.attention: scale is {scale}, expected a finite number other than 0")
     n_keys = key.shape[-2] if key.dim() > 1 else 0
     return _apply(_Op("attention", (is_causal, window, scale, softcap), build, n_keys + 1), query, key, value, _to_mask(mask), bias,
-                  slopes, None if lengths is None else _to_int32(lengths, n_keys, "attention"))
+                  slopes, None if lengths is None else _to_int32(lengths, "attention", n_keys))
 
 
 def _aft(name: str, kind: int, q: Tensor, k: Tensor, v: Tensor, pos_bias: Tensor | None, mask: Tensor | None, causal: bool,

@@ -60,7 +60,10 @@ class Tokenizer(Handle):
 
 
 def _to_int32(tokens: Any) -> np.ndarray:
-    return np.ascontiguousarray(as_array(tokens), np.int32)
+    array = as_array(tokens)
+    if array.size and array.dtype.kind not in "iu":
+        raise TypeError(f"tokens are {array.dtype}, expected integers")
+    return np.ascontiguousarray(array.clip(-1, 2**31 - 1), np.int32)
 
 
 def _call_for_text(ask: Callable[..., Any], function: Callable[..., Any], *arguments: Any) -> str:
