@@ -54,8 +54,8 @@ typedef struct attncl_aft_desc {
  * @return          [T, B, C].  A row that sees no key gives 0.  NaN and infinity in a key, value or bias
  * may reach rows of their batch entry and channel that do not see it, as 0 times it.
  *
- * Cost O(T window C B), AFT-conv O(T s C B), without a mask, O(T^2 C B) with one.  Stable for every
- * finite input: each row, batch entry and channel has its own maximum.
+ * Cost O(T window C B), AFT-conv O(T s C B), without a mask, O(T^2 C B) with one.  Stable for keys and biases up to
+ * 1e38 in magnitude: each row, batch entry and channel has its own maximum.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_aft_mix(attncl_graph *g, const attncl_aft_desc *desc, attncl_value q,

@@ -202,8 +202,8 @@ typedef struct attncl_cross_entropy_desc {
  * Cross entropy, log sum exp(logits) - logits[target]: logits [..., V], targets I32 [...].
  * @param desc  borrowed for the call; NULL: all defaults
  *
- * NaN or +inf among the logits of a position makes its loss NaN.  A logit of -inf adds nothing, but at the target it
- * makes the loss +inf.
+ * NaN or +inf among the logits of a position makes its loss NaN, and so do logits that are all -inf.  Another logit of
+ * -inf adds nothing, but at the target it makes the loss +inf.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.
  */
 ATTNCL_API attncl_value attncl_cross_entropy(attncl_graph *g, attncl_value logits,

@@ -5,7 +5,8 @@
  *
  * Every function that can fail returns an attncl_status.  On failure nothing has changed: outputs
  * are untouched and no object was created.  attncl_last_error() then gives one line with the fact
- * and the two values that disagree.
+ * and the two values that disagree.  A NULL that a declaration does not allow is ERR_ARGUMENT, also where its Errors do
+ * not list it.
  *
  * Threads: any; objects that nothing changes may be shared.
  */
