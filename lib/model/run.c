@@ -44,6 +44,9 @@ static attncl_status check_call(const attncl_model *model, const attncl_array *i
         REQUIRE(!model->arch->no_gradients || !attncl__gradients_output(inputs[i].name),
                 ATTNCL_ERR_UNSUPPORTED, "arch %s has no gradients, input %s asks for them",
                 model->arch_name, inputs[i].name);
+        for (size_t j = 0; j < i; ++j)
+            REQUIRE(strcmp(inputs[i].name, inputs[j].name) != 0, ATTNCL_ERR_ARGUMENT,
+                    "input %s is given twice", inputs[i].name);
     }
     return ATTNCL_OK;
 }

@@ -259,13 +259,13 @@ TEST(an_input_without_a_name_is_refused)
     golden_close(&golden, model);
 }
 
-TEST(a_cotangent_is_given_once)
+LOOP_TEST(an_input_and_a_cotangent_are_given_once, 0, 2)
 {
     struct golden golden;
     attncl_model *model = golden_open(&golden, "softmax");
     for (int i = 0; i < 4; ++i)
-        golden_give(&golden, "another")->name = "cotangent.output";
-    refuse(model, &golden, "cotangent.output is given twice");
+        golden_give(&golden, "another")->name = _i ? "cotangent.output" : "x";
+    refuse(model, &golden, _i ? "cotangent.output is given twice" : "input x is given twice");
     golden_close(&golden, model);
 }
 
