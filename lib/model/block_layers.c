@@ -158,13 +158,13 @@ static attncl_status check_factors(const struct mha_settings *s, const char *key
 static attncl_status check_mha(void *settings)
 {
     const struct mha_settings *s = settings;
+    REQUIRE(s->head_dim > 0, ATTNCL_ERR_FORMAT,
+            "d_model = %" PRId64 " cannot be cut into heads = %" PRId64, s->d_model, s->heads);
     REQUIRE(!s->rope || s->rotary.width + s->rotary.width % 2 <= s->head_dim, ATTNCL_ERR_FORMAT,
             "rope_width is %" PRId64 ", made even it must be at most head_dim, %" PRId64,
             s->rotary.width, s->head_dim);
     TRY(check_factors(s, "rope_short_factor", &s->rope_short));
     TRY(check_factors(s, "rope_long_factor", &s->rope_long));
-    REQUIRE(s->d_model % s->heads == 0 || s->head_dim != s->d_model / s->heads, ATTNCL_ERR_FORMAT,
-            "d_model = %" PRId64 " cannot be cut into heads = %" PRId64, s->d_model, s->heads);
     REQUIRE(s->heads % s->n_kv_heads == 0, ATTNCL_ERR_FORMAT,
             "heads = %" PRId64 " is not a multiple of n_kv_heads = %" PRId64, s->heads,
             s->n_kv_heads);
@@ -174,7 +174,7 @@ static attncl_status check_mha(void *settings)
 static double default_head_dim(const void *settings)
 {
     const struct mha_settings *s = settings;
-    return (double)(s->d_model / s->heads);
+    return s->d_model % s->heads == 0 ? (double)(s->d_model / s->heads) : 0;
 }
 
 static const struct choice rope_pairs[] = {

@@ -104,3 +104,14 @@ TEST(keys_of_other_layers_are_accepted)
     ck_fails(configure(arch, "{\"layer\": \"gmpl\"}"), ATTNCL_ERR_FORMAT,
              "layer gmpl is not known, nearest: gmlp; choices: ");
 }
+
+// Heads of a width of their own need not cut the model's, whatever that width is.
+TEST(a_head_dim_cuts_nothing)
+{
+    const struct arch_class *arch;
+    ck_ok(attncl__arch_find("mha", &arch));
+    ck_ok(configure(arch, "{\"d_model\": 22, \"heads\": 4, \"head_dim\": 5}"));
+    ck_ok(configure(arch, "{\"d_model\": 3, \"heads\": 4, \"head_dim\": 5}"));
+    ck_fails(configure(arch, "{\"d_model\": 3, \"heads\": 4}"), ATTNCL_ERR_FORMAT,
+             "d_model = 3 cannot be cut into heads = 4");
+}
