@@ -38,7 +38,8 @@ ATTNCL_API attncl_status attncl_context_adopt(cl_context cl, cl_device_id device
  * on.  Retained until another buffer is bound or the graph is destroyed.  Used in place when the
  * offset is aligned as the device needs it, else copied on the device within the run.  NULL takes
  * the graph's own buffer again.  On failure the binding is as before.  While a buffer is bound, attncl_graph_write() and
- * attncl_graph_read() of its name return ERR_STATE.
+ * attncl_graph_read() of its name return ERR_STATE.  What is bound to an output must not overlap what is bound to
+ * another name.
  *
  * ERR_ARGUMENT when there is no such name or the buffer is too small (the message gives both
  * sizes).

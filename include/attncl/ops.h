@@ -64,7 +64,8 @@ ATTNCL_API attncl_value attncl_add(attncl_graph *g, attncl_value a, attncl_value
 ATTNCL_API attncl_value attncl_mul(attncl_graph *g, attncl_value a, attncl_value b);
 
 /** x W^T + b: x [..., in], weight [out, in], bias [out] or null -> [..., out].  A weight of F16 or BF16
- * is read as it is and widened exactly; its gradient is F32.
+ * is read as it is and widened exactly; its gradient is F32.  With one of Q8 or Q4 there are no gradients, and CPUs round
+ * x to 16 bits, in blocks of 32 with a scale each.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_linear(attncl_graph *g, attncl_value x, attncl_value weight,
                                       attncl_value bias);
