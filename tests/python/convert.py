@@ -279,6 +279,15 @@ class Documents(Case):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertRegex(done.stdout, "^encoder.safetensors: arch encoder, [0-9]+ tensors, largest difference ")
 
+    def test_modules(self):
+        """docs/model-files.md has each module of torch.nn that export() converts."""
+        with self.assertRaises(attncl.ConversionError) as caught:
+            attncl.export(nn.LSTM(3, 4), self.at / "lstm.safetensors", quiet=True)
+        text = (support.ROOT / "docs/model-files.md").read_text()
+        names = re.findall(r"[ :](nn\.\w+)", str(caught.exception))
+        self.assertIn("nn.Linear", names)
+        self.assertEqual([name for name in names if f"`{name}`" not in text], [])
+
 
 class Checkpoints(Case):
     """What files hold: the command, and export() of a path or a state dict."""
