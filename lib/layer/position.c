@@ -226,6 +226,8 @@ attncl_value attncl_rotary(attncl_graph *g, attncl_value x, attncl_value table,
                            attncl_rotary_pairs pairs, attncl_value position)
 {
     const struct rotate_fwd_params params = {.half = pairs == ATTNCL_ROTARY_HALVES};
+    if (!params.half && pairs != ATTNCL_ROTARY_NEIGHBOURS)
+        return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "pairs %d is unknown", (int)pairs);
     return attncl__graph_add(g, &attncl__op_rotate_fwd, &params, IN(x, table, position));
 }
 

@@ -75,6 +75,16 @@ LOOP_TEST(a_longrope_that_is_none_is_refused, 0, 3)
     ck_rig_fails(&b, ATTNCL_ERR_ARGUMENT, words[_i]);
 }
 
+TEST(unknown_pairs_are_refused)
+{
+    struct host *x = host_random(30, DIMS(2, 1, 4)), *table = host_random(31, DIMS(2, 2, 2));
+    struct rig b;
+    rig_open(&b);
+    const attncl_value in = rig_in(&b, x), turns = rig_in(&b, table);
+    rig_out(&b, attncl_rotary(b.g, in, turns, (attncl_rotary_pairs)2, ATTNCL_NONE_VALUE), x);
+    ck_rig_fails(&b, ATTNCL_ERR_ARGUMENT, "pairs 2 is unknown");
+}
+
 TEST(an_unset_option_struct_is_refused)
 {
     const attncl_linear_desc desc = {.struct_size = 4};
