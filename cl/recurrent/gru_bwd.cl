@@ -5,6 +5,7 @@
 //             n    = tanh(xi_n + r hh_n),   h' = (1 - z) n + z h
 //   backward  g = dh',  dn = g (1 - z) (1 - n^2),  dz = g (h - n) z (1 - z),  dr = dn hh_n r (1 - r)
 //             dxi = dr, dz, dn;  dhh = dr, dz, r dn;  carry = g z, the part of dh that skips W_hh
+//             from an entry's length on, where h' = h and `masked` is 0:  dxi = dhh = 0,  carry = g
 //   plain     h' = f(xi + hh);  dxi = dhh = g f', which follows from h'; no carry
 //
 //   Work      a work-group takes `per_group` channels of one batch entry, work-item i vectors i, i + LS
@@ -25,23 +26,29 @@
 // Entry b of a step is row first_row + b * row_step of gates: 4 width, r, z, hh_n, n; dxi, dhh: 3 width, in the
 // order r, z, n; dy, before: width.  Plain units: gates is h', and all rows have width.  h: the step's initial
 // state, row b at h_start + b * h_stride, copied to before; has_h 0: zero and not read.  states: carry
-// [entries][width], written, and from dh_at on the next step's gradient dh [entries][width], read if has_dh.
+// [entries][width], written, and from dh_at on the next step's gradient dh [entries][width], read if has_dh.  dy, and
+// dmasked, the gradient of `masked`, are read if has_dy and has_dmasked.  lens: [entries], of which step t is beyond some, if
+// has_lens.
 KERNEL void gru_bwd_gates(__global const float *restrict gates, __global const float *restrict h,
                           long h_start, long h_stride, int has_h, __global const float *restrict dy,
                           __global float *restrict dxi, __global float *restrict dhh,
                           __global float *restrict before, __global float *states, long dh_at,
                           int has_dh, long first_row, long row_step, int width, int n_chunks,
-                          int per_group)
+                          int per_group, int has_dy, __global const float *restrict dmasked,
+                          int has_dmasked, __global const int *restrict lens, int has_lens, int t)
 {
     const int b = (int)get_group_id(0) / n_chunks;
     const int first = ((int)get_group_id(0) - b * n_chunks) * per_group;
     const int end = min(first + per_group, width);
     const long row = first_row + b * row_step, one = row * width;
+    const bool ended = has_lens && t >= lens[b];
 
     for (int c = first + VW * (int)get_local_id(0); c < end; c += VW * LS) {
         const int count = end - c;
         const FV old = has_h ? load_some(h + h_start + b * h_stride + c, count, 0.0f) : (FV)(0.0f);
-        FV g = load_some(dy + one + c, count, 0.0f);
+        FV g = has_dy ? load_some(dy + one + c, count, 0.0f) : (FV)(0.0f);
+        if (has_dmasked && !ended)
+            g += load_some(dmasked + one + c, count, 0.0f);
         if (has_dh)
             g += load_some(states + dh_at + (long)b * width + c, count, 0.0f);
         store_some(old, before + one + c, count);
@@ -57,6 +64,14 @@ KERNEL void gru_bwd_gates(__global const float *restrict gates, __global const f
 #else
         __global const float *s = gates + 4 * one + c;
         __global float *d = dxi + 3 * one + c, *e = dhh + 3 * one + c;
+        if (ended) {
+            for (int i = 0; i < 3; ++i) {
+                store_some((FV)(0.0f), d + i * width, count);
+                store_some((FV)(0.0f), e + i * width, count);
+            }
+            store_some(g, states + (long)b * width + c, count);
+            continue;
+        }
         const FV r = load_some(s, count, 0.0f), z = load_some(s + width, count, 0.0f);
         const FV hh_n = load_some(s + 2 * width, count, 0.0f);
         const FV n = load_some(s + 3 * width, count, 0.0f);

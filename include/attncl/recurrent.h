@@ -36,16 +36,20 @@ typedef struct attncl_gru_params {
     attncl_activation plain; /**< TANH or RELU: plain units, h' = plain(W_i x + b_i + W_h h + b_h);
                                   IDENTITY: gated ones */
     int reversed;            /**< not 0: from the last step to the first */
+    attncl_value lens; /**< I32 [B] or null: steps of each entry, as of PyTorch's packed sequences;
+                            gated units only.  From its length on an entry's output is 0 and its state
+                            stays, so that a reversed layer begins with step length - 1; its x does not
+                            count, but weight_ih's gradient has 0 times it.  Below 1: none; beyond T: all */
 } attncl_gru_params;
 
 #define ATTNCL_GRU_PARAMS_INIT                                                                     \
     {                                                                                              \
         sizeof(attncl_gru_params), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,        \
-            ATTNCL_VALUE_INIT, NULL, ATTNCL_IDENTITY, 0                                            \
+            ATTNCL_VALUE_INIT, NULL, ATTNCL_IDENTITY, 0, ATTNCL_VALUE_INIT                         \
     }
 
 /**
- * One step of one layer.  weight_ih and bias_ih are not used.
+ * One step of one layer.  weight_ih, bias_ih and lens are not used.
  * @param xi  [B, 3 H]: W_ih x + b_ih
  * @param h   [B, H], the state before, or null: zeros
  * @return    [B, H], the state after

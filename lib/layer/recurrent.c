@@ -33,20 +33,20 @@ attncl_value attncl__layer_step_axis(attncl_graph *g, attncl_value x, const char
 }
 
 static attncl_value add_gru(attncl_graph *g, const attncl_gru_params *params, attncl_value xi,
-                            attncl_value h0, attncl_layout layout)
+                            attncl_value h0, attncl_value lens, attncl_layout layout)
 {
     const struct gru_fwd_params gru = {.layout = (int32_t)layout,
                                        .reversed = params->reversed != 0,
                                        .plain = (int32_t)params->plain};
     return attncl__graph_add(g, &attncl__op_gru_fwd, &gru,
-                             IN(xi, params->weight_hh, params->bias_hh, h0));
+                             IN(xi, params->weight_hh, params->bias_hh, h0, lens));
 }
 
 attncl_value attncl__gru_cell(attncl_graph *g, const attncl_gru_params *params, attncl_value xi,
                               attncl_value h)
 {
-    const attncl_value y =
-        add_gru(g, params, attncl__layer_step_axis(g, xi, "xi", 0), h, ATTNCL_LAYOUT_TIME_FIRST);
+    const attncl_value y = add_gru(g, params, attncl__layer_step_axis(g, xi, "xi", 0), h,
+                                   ATTNCL_NONE_VALUE, ATTNCL_LAYOUT_TIME_FIRST);
     return attncl__layer_row(g, y, 0, 0);
 }
 
@@ -85,10 +85,10 @@ attncl_value attncl_gru(attncl_graph *g, const attncl_gru_params *params, attncl
 
     x = drop_sequence(g, p.dropout, x, layout);
     const attncl_value xi = attncl_linear(g, x, p.weight_ih, p.bias_ih);
-    const attncl_value y = add_gru(g, &p, xi, h0, layout);
+    const attncl_value y = add_gru(g, &p, xi, h0, p.lens, layout);
     if (last_ret)
         *last_ret = attncl__layer_row(g, y, steps, p.reversed ? 0 : d.dim[steps] - 1);
-    return y;
+    return p.lens.id ? attncl__graph_result(g, y, 2) : y;
 }
 
 attncl_gru_params *attncl__gru_layers_read(attncl_graph *g, const attncl_gru_params *layers,

@@ -38,12 +38,15 @@ static attncl_value gru_build(struct build *b, const void *settings)
         s->batch_first ? ATTNCL_LAYOUT_BATCH_FIRST : ATTNCL_LAYOUT_TIME_FIRST;
     struct rnn rnn;
     const attncl_value x = attncl__input(b, "input");
+    const attncl_value lens = s->rnn.plain ? ATTNCL_NONE_VALUE : attncl__input(b, "lens");
     attncl__check_steps(b, "input", 'T');
 
     if (!attncl__rnn_create(b, s->rnn.n_layers * (s->rnn.bidirectional ? 2 : 1), &rnn))
         return ATTNCL_NONE_VALUE;
     declare_h0(b, &s->rnn, &rnn);
     attncl__rnn_params(&b->params, &s->rnn, &rnn);
+    for (size_t k = 0; k < rnn.n; ++k)
+        rnn.layers[k].lens = lens;
     attncl_graph_output(b->graph, "output",
                         attncl_gru_layers(b->graph, rnn.layers, rnn.n, x, layout, rnn.states));
     attncl_graph_output(b->graph, "h_n", attncl__rnn_stack_states(b->graph, &rnn));
@@ -54,12 +57,10 @@ static attncl_value gru_build(struct build *b, const void *settings)
 #define ONE_WAY   WHEN("bidirectional", "false")
 #define BOTH_WAYS WHEN("bidirectional", "true")
 
-static const struct port inputs[] = {
-    PORT("input", F32, "T B input_size", .batch_first = true),
-    PORT("h0", F32, "num_layers B hidden_size", .optional = true, ONE_WAY),
-    PORT("h0", F32, "2*num_layers B hidden_size", .optional = true, BOTH_WAYS),
-    {0},
-};
+#define INPUTS                                                                                     \
+    PORT("input", F32, "T B input_size", .batch_first = true),                                     \
+        PORT("h0", F32, "num_layers B hidden_size", .optional = true, ONE_WAY),                    \
+        PORT("h0", F32, "2*num_layers B hidden_size", .optional = true, BOTH_WAYS)
 static const struct port outputs[] = {
     PORT("output", F32, "T B hidden_size", .batch_first = true, ONE_WAY),
     PORT("output", F32, "T B 2*hidden_size", .batch_first = true, BOTH_WAYS),
@@ -72,7 +73,7 @@ const struct arch_class attncl__arch_gru = {
     .example = "{\"input_size\": 20, \"hidden_size\": 32, \"num_layers\": 2}",
     .settings_bytes = sizeof(struct gru_settings),
     .keys = gru_keys,
-    .inputs = inputs,
+    .inputs = PORTS(INPUTS, PORT("lens", INT, "B", .optional = true)),
     .outputs = outputs,
     .build = gru_build,
 };
@@ -82,7 +83,7 @@ const struct arch_class attncl__arch_rnn = {
     .settings_bytes = sizeof(struct gru_settings),
     .keys = KEYS(KEYS_OF(gru_keys, 0), {"nonlinearity", KEY_WORD, AT(gru_settings, rnn.plain),
                                         .choices = nonlinearities, OR_WORD("tanh")}),
-    .inputs = inputs,
+    .inputs = PORTS(INPUTS),
     .outputs = outputs,
     .build = gru_build,
 };

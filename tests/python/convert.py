@@ -75,6 +75,18 @@ class Modules(Case):
             with self.subTest(more):
                 self.assertEqual(self.export(nn.RNN(5, 7, **more)).arch, "rnn")
 
+    def test_gru_lengths(self):
+        """As PyTorch packs sequences; what is beyond their ends does not count."""
+        net, x, lens = nn.GRU(3, 5, 2, bidirectional=True), torch.randn(6, 3, 3), torch.tensor([4, 1, 6])
+        packed, last = net(nn.utils.rnn.pack_padded_sequence(x, lens, enforce_sorted=False))
+        want = nn.utils.rnn.pad_packed_sequence(packed, total_length=6)[0]
+        self.export(net)
+        x[torch.arange(6)[:, None] >= lens] = torch.nan
+        with attncl.Model(self.file) as model:
+            got = model.run(input=x.numpy(), lens=lens.numpy())
+        torch.testing.assert_close(torch.from_numpy(got["output"]), want.detach())
+        torch.testing.assert_close(torch.from_numpy(got["h_n"]), last.detach())
+
     def test_attention(self):
         for bias, batch_first in itertools.product((True, False), (True, False)):
             with self.subTest(bias=bias, batch_first=batch_first):

@@ -72,11 +72,12 @@ static void step_back(const double *xi, const struct host *weight, const struct 
             g[c] += weight->data[row * n + c] * dhh[row];
 }
 
-// before: what each step started from; dh0 may be NULL.
+// before: what each step started from; dh0 may be NULL, and lens and dmasked (ref_gru_fwd()).  A step beyond its entry's
+// length passes the state's gradient on, and NaN of infinite weights, which its gates' gradients of 0 are multiplied by.
 void ref_gru_bwd(const struct host *xi, const struct host *weight, const struct host *bias,
-                 const struct host *h0, const struct gru_fwd_params *p, const struct host *y,
-                 const struct host *dy, struct host *dxi, struct host *dhh, struct host *before,
-                 struct host *dh0)
+                 const struct host *h0, const struct host *lens, const struct gru_fwd_params *p,
+                 const struct host *y, const struct host *dy, const struct host *dmasked,
+                 struct host *dxi, struct host *dhh, struct host *before, struct host *dh0)
 {
     const bool time_first = p->layout == ATTNCL_LAYOUT_TIME_FIRST;
     const int64_t width = weight->dim[1], n_gates = weight->dim[0];
@@ -95,6 +96,13 @@ void ref_gru_bwd(const struct host *xi, const struct host *weight, const struct 
                 h[c] = i > 0 ? y->data[former * width + c] : h0 ? h0->data[b * width + c] : 0;
                 g->data[c] += dy->data[row * width + c];
             }
+            if (lens && (double)t >= lens->data[b]) {
+                for (int64_t k = 0; k < n_gates * width; ++k)
+                    g->data[k % width] += 0 * weight->data[k];
+                continue;
+            }
+            for (int64_t c = 0; dmasked && c < width; ++c)
+                g->data[c] += dmasked->data[row * width + c];
             const double *x = xi->data + row * n_gates, *from = i > 0 || h0 ? h : NULL;
             double *dx = dxi->data + row * n_gates, *dhh_row = dhh->data + row * n_gates;
             if (p->plain)

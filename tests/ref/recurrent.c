@@ -28,7 +28,7 @@ void ref_gru_layers(const struct ref_gru *layers, int n_layers, const struct hos
         struct host *xi = host_new(ATTNCL_F32, DIMS(x->dim[0], x->dim[1], 3 * y->dim[2]));
         struct host *h = host_like(y);
         ref_dense(x, layers[k].weight_ih, layers[k].bias_ih, xi);
-        ref_gru_fwd(xi, layers[k].weight_hh, layers[k].bias_hh, states[k], &params, h);
+        ref_gru_fwd(xi, layers[k].weight_hh, layers[k].bias_hh, states[k], NULL, &params, h, NULL);
         get_step(h, time_first, h->dim[!time_first] - 1, states[k]);
         x = h;
     }

@@ -8,13 +8,16 @@
 // with the last step.  For the gradients the gates of all steps are saved: hh is written in their place,
 // then r, z and n overwrite its parts that are no longer needed.  The gradients of plain units need only
 // the output.
+//
+// With lengths, a state stays from its entry's length on, so that a reversed layer begins with h0 at the last step
+// within.  `masked` is the states with zeros there.
 
 #include "attncl/kinds.h"
 #include "gemm/gemm.h"
 #include "op/row_launch.h"
 
-enum { IN_XI, IN_WEIGHT, IN_BIAS, IN_H0 };
-enum { OUT_Y, OUT_GATES };
+enum { IN_XI, IN_WEIGHT, IN_BIAS, IN_H0, IN_LENS };
+enum { OUT_Y, OUT_GATES, OUT_MASKED };
 
 // Xi and y are [T, B, ..] or [B, T, ..].
 static int batch_axis(const struct op_sig *sig)
@@ -42,9 +45,12 @@ static attncl_status fwd_infer(struct op_sig *sig)
     of['Z'] = 4 * of['H'];
     if (params->plain)
         sig->out[OUT_GATES].dtype = ATTNCL_DTYPE_NONE;
-    REQUIRE(of['B'] < 0 || of['B'] == batch, ATTNCL_ERR_SHAPE,
-            "h0 is %s, expected [%" PRId64 ", %" PRId64 "]", SHAPE(&sig->in[IN_H0]), batch,
-            of['H']);
+    REQUIRE(of['B'] < 0 || of['B'] == batch, ATTNCL_ERR_SHAPE, "%s, expected %" PRId64 " entries",
+            attncl__desc_present(&sig->in[IN_H0]) ? "h0" : "lens", batch);
+    if (attncl__desc_present(&sig->in[IN_LENS])) {
+        REQUIRE(!params->plain, ATTNCL_ERR_UNSUPPORTED, "plain units take no lens");
+        sig->out[OUT_MASKED].dtype = ATTNCL_F32;
+    }
     return ATTNCL_OK;
 }
 
@@ -115,7 +121,7 @@ static attncl_status launch_gemm(struct launcher *l, const struct op_call *call,
 
 static attncl_status launch_gates(struct launcher *l, const struct op_call *call,
                                   struct step_rows xi, struct step_rows hh, struct step_rows h,
-                                  struct step_rows y)
+                                  struct step_rows y, int64_t t)
 {
     enum { CHANNELS = 256 }; // maximum of a work-group; few, because a step is little work
     const struct tensor_desc *out = &call->sig.out[OUT_Y];
@@ -131,7 +137,9 @@ static attncl_status launch_gates(struct launcher *l, const struct op_call *call
     return attncl__launch(l, &p.spec, grid_1d(n_batch * n_chunks, p.local),
                           ARGS(ROWS(xi), ROWS(hh), ROWS(h), arg_i32(h.span.storage != NULL),
                                ROWS(y), arg_i32(keep), arg_i32(width), arg_i32(n_chunks),
-                               arg_i32(per_group)));
+                               arg_i32(per_group), arg_mem(call->in[IN_LENS]),
+                               arg_i32(attncl__desc_present(&call->sig.in[IN_LENS])), arg_i32(t),
+                               arg_mem(call->out[OUT_MASKED])));
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
@@ -148,7 +156,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
         const struct step_rows y = get_step_rows(&call->sig, call->out[OUT_Y], out, t);
         const struct step_rows hh = get_hh_rows(call, t);
         TRY(launch_gemm(l, call, h, hh));
-        TRY(launch_gates(l, call, xi, hh, h, y));
+        TRY(launch_gates(l, call, xi, hh, h, y, t));
         h = y;
     }
     return ATTNCL_OK;
@@ -158,7 +166,8 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 static const struct grad_rule gru_grad[] = {
     {.op = OP_gru_bwd,
      .same_params = true,
-     .in = {REF_X(IN_WEIGHT), REF_X(IN_H0), REF_Y(OUT_Y), REF_Y(OUT_GATES), REF_DY(OUT_Y)},
+     .in = {REF_X(IN_WEIGHT), REF_X(IN_H0), REF_Y(OUT_Y), REF_Y(OUT_GATES), REF_DY(OUT_Y),
+            REF_DY(OUT_MASKED), REF_X(IN_LENS)},
      .out = {REF_DX(IN_XI), REF_TEMP(0), REF_TEMP(1), REF_DX(IN_H0)}},
     {.op = OP_linear_bwd_weight, .in = {REF_TEMP(0), REF_TEMP(1)}, .out = {REF_DX(IN_WEIGHT)}},
     {.op = OP_linear_bwd_bias, .in = {REF_TEMP(0)}, .out = {REF_DX(IN_BIAS)}},
@@ -168,8 +177,9 @@ static const struct grad_rule gru_grad[] = {
 const struct op_class attncl__op_gru_fwd = {
     .name = OP_CLASS(gru_fwd),
     .in = OP_IN({"xi", F32, "X Y G"}, {"weight_hh", F32, "G H"}, {"bias_hh", F32, "G"},
-                {"h0", F32 | STRIDED | OPTIONAL, "B H"}),
-    .out = OP_OUT({"y", F32, "X Y H"}, {"gates", F32 | FOR_BACKWARD, "X Y Z"}),
+                {"h0", F32 | STRIDED | OPTIONAL, "B H"}, {"lens", I32 | OPTIONAL, "B"}),
+    .out = OP_OUT({"y", F32, "X Y H"}, {"gates", F32 | FOR_BACKWARD, "X Y Z"},
+                  {"masked", F32 | OPTIONAL, "X Y H"}),
     .int_axes = "G",
     .infer = fwd_infer,
     .scratch = fwd_scratch,
