@@ -152,12 +152,13 @@ ATTNCL_API attncl_model *attncl_trainer_model(attncl_trainer *trainer);
 
 /**
  * Takes a step: `accumulate` batches, one update.  The loss is the mean over the batches.  A batch's loss is the
- * mean over its targets that are not `pad`, over all ranks, so N ranks compute the same as one.
+ * mean over its targets that are not `pad`, over all ranks, so N ranks compute the same as one.  Steps may go beyond
+ * the plan's; only ready batches end.
  *
  * ERR_STATE if the loss or the gradient norm is not finite: the message names the step, the weights are unchanged,
  * and the next call tries the same step again.  So it is after other failures, unless weights may have changed:
  * then steps, evaluation and checkpoints return ERR_STATE until attncl_trainer_resume().
- * Errors: ERR_STATE, ERR_ARGUMENT (no batch is left), ERR_IO, those of attncl_graph_compile() and
+ * Errors: ERR_STATE, ERR_ARGUMENT (no ready batch is left), ERR_IO, those of attncl_graph_compile() and
  * attncl_graph_run().
  */
 ATTNCL_API attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_train_step *step_ret);
@@ -167,8 +168,8 @@ ATTNCL_API attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_tra
  * attncl_trainer_step() waits for it.  Call it twice first, then once before each attncl_trainer_step(): one
  * step is then always in flight behind the one waited for.  Results have the same bits.
  *
- * With accumulation two batches are enqueued at a time.  Does nothing if two steps are in flight, if none is left, or
- * with several ranks.  While steps are in flight, evaluation, checks and checkpoints return ERR_STATE.  A step whose
+ * With accumulation two batches are enqueued at a time.  Does nothing if two steps are in flight, if the plan has
+ * no further step, or with several ranks.  While steps are in flight, evaluation, checks and checkpoints return ERR_STATE.  A step whose
  * loss is not finite cancels the steps behind it.
  * Errors: ERR_ARGUMENT; attncl_trainer_step() reports the failures of the step.
  */

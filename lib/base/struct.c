@@ -37,6 +37,13 @@ attncl_status attncl__struct_read(const char *type, void *to, size_t size, const
     return ATTNCL_OK;
 }
 
+attncl_status attncl__struct_check(const char *type, const void *to, size_t size)
+{
+    size_t given = 0;
+
+    return check_size(type, to, size, &given);
+}
+
 attncl_status attncl__struct_write(const char *type, void *to, const void *from, size_t size)
 {
     size_t given = 0;

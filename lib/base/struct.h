@@ -14,6 +14,10 @@
 attncl_status attncl__struct_read(const char *type, void *to, size_t size, const void *from);
 #define STRUCT_READ(type, to, from) attncl__struct_read(#type, (to), sizeof(type), (from))
 
+// Checks the size of a caller's struct, before work that cannot be undone if it cannot be filled.
+attncl_status attncl__struct_check(const char *type, const void *to, size_t size);
+#define STRUCT_CHECK(type, to) attncl__struct_check(#type, (to), sizeof(type))
+
 // Fills a caller's struct, cut to the caller's size or padded with zeros.  Its struct_size stays.
 attncl_status attncl__struct_write(const char *type, void *to, const void *from, size_t size);
 #define STRUCT_WRITE(type, to, from) attncl__struct_write(#type, (to), (from), sizeof(type))

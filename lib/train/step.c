@@ -317,6 +317,7 @@ static attncl_status stop_training(attncl_trainer *t, attncl_status status, bool
 attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_train_step *step_ret)
 {
     REQUIRE(trainer && step_ret, ATTNCL_ERR_ARGUMENT, "trainer or step_ret is NULL");
+    TRY(STRUCT_CHECK(attncl_train_step, step_ret));
     TRY(check_whole(trainer));
     attncl_train_step step = ATTNCL_TRAIN_STEP_INIT;
     step.step = trainer->progress.step + 1;

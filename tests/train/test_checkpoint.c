@@ -309,6 +309,24 @@ static void spoil(attncl_trainer *trainer, const char *parameter, size_t last, s
     ck_ok(attncl_model_param_write(model, parameter, table, bytes));
 }
 
+// Only ready batches end with the plan.
+TEST(a_step_without_room_for_its_result_is_not_taken)
+{
+    enum { N_PLANNED = 20 };
+    attncl_train_step steps[N_PLANNED + 1], step = ATTNCL_TRAIN_STEP_INIT;
+    attncl_trainer *trainer = start("", "text");
+
+    ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("before")));
+    step.struct_size = 0;
+    ck_fails(attncl_trainer_step(trainer, &step), ATTNCL_ERR_ARGUMENT,
+             "attncl_train_step has struct_size 0");
+    ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("after")));
+    same_file("before", "after");
+    take(trainer, N_PLANNED + 1, steps);
+    ck_assert_int_eq(steps[N_PLANNED].step, N_PLANNED + 1);
+    attncl_trainer_destroy(trainer);
+}
+
 static const char *const begun[] = {"", "\"ema\": 0.9", "\"accumulate\": 3"};
 
 TABLE_TEST(what_needs_the_weights_waits_for_steps_that_have_begun, begun)
