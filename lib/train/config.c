@@ -197,6 +197,8 @@ static attncl_status read_data_part(struct train_config *c, const int64_t *steps
 {
     TRY(attncl__json_text(c->root, "arch", NULL, &c->arch_name));
     TRY(attncl__arch_find(c->arch_name, &c->arch));
+    REQUIRE(c->arch->target != TARGET_NONE, ATTNCL_ERR_FORMAT,
+            "arch %s has no loss: it cannot be trained", c->arch_name);
     REQUIRE(attncl__json_has(c->root, "model"), ATTNCL_ERR_FORMAT, "model is missing");
     TRY(attncl__json_inner(c->root, "model", &c->model));
     TRY(attncl__json_inner(c->root, "train", &c->train));

@@ -103,6 +103,7 @@ static const struct bad_case bad_texts[] = {
     {"{}", "arch is missing"},
     {"{\"arch\": \"ml\"}", "arch ml is not known"},
     {"{\"arch\": \"lm\"}", "model is missing"},
+    {"{\"arch\": \"gmlp_block\", \"model\": {}}", "arch gmlp_block has no loss"},
     {"{\"arch\": \"lm\", \"model\": {\"layer\": \"gmlp\", \"d_modl\": 3}}",
      "model: key d_modl is not known"},
     {"{\"arch\": \"lm\", \"model\": {}, \"training\": {}}", "key training is not known"},
