@@ -2,8 +2,6 @@
 //
 // Keys of optimisers and of clipping; optimiser steps.
 
-#include <float.h>
-
 #include "model/block_layers.h"
 
 static const struct choice kinds[] = {
@@ -68,7 +66,7 @@ static attncl_status check(void *settings)
 
 const struct key attncl__optim_keys[] = {
     {"kind", KEY_WORD, AT(optim_settings, read.kind), .choices = kinds},
-    {"learning_rate", KEY_NUMBER, AT(optim_settings, read.learning_rate), .max = FLT_MAX},
+    {"learning_rate", KEY_NUMBER, AT(optim_settings, read.learning_rate), .min = 0},
     {"betas", KEY_NUMBERS, AT(optim_settings, read.betas), OR_NUMBERS(0.9, 0.999), ADAMS},
     {"eps", KEY_NUMBER, AT(optim_settings, read.eps), OR(1e-8), ADAMS},
     {"momentum", KEY_NUMBER, AT(optim_settings, read.momentum), OR(0), SGD},

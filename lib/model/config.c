@@ -139,10 +139,10 @@ static attncl_status check_int(const struct key *key, int64_t value)
 
 static attncl_status check_number(const struct key *key, double value)
 {
+    const double top = key->max > 0 ? key->max : FLT_MAX;
     REQUIRE(value >= key->min, ATTNCL_ERR_FORMAT, "%s is %g, must be at least %g", key->name, value,
             key->min);
-    REQUIRE(key->max == 0 || value <= key->max, ATTNCL_ERR_FORMAT, "%s is %g, must be at most %g",
-            key->name, value, key->max);
+    REQUIRE(value <= top, ATTNCL_ERR_FORMAT, "%s is %g, must be at most %g", key->name, value, top);
     REQUIRE(key->below == 0 || value < key->below, ATTNCL_ERR_FORMAT,
             "%s is %g, must be less than %g", key->name, value, key->below);
     return ATTNCL_OK;

@@ -10,6 +10,8 @@
 #ifndef ATTNCL_MODEL_CONFIG_H
 #define ATTNCL_MODEL_CONFIG_H
 
+#include <float.h>
+
 #include "attncl/ops.h"
 #include "base/try.h"
 #include "io/json.h"
@@ -62,7 +64,7 @@ struct key {
     const char *name; // NULL: not a key but a constant setting, `otherwise`
     enum key_type type;
     size_t at;       // offset of the value in the settings
-    double min, max; // of numbers; max 0: INT32_MAX for integers, none for others
+    double min, max; // of numbers; max 0: INT32_MAX for integers, FLT_MAX for others
     double below;    // the number is less than this; 0: no bound
     enum { PARITY_ANY, PARITY_EVEN, PARITY_ODD } parity; // of an integer
     bool optional;

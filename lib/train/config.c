@@ -4,7 +4,6 @@
 
 #include "train/config.h"
 
-#include <float.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -156,10 +155,8 @@ static const struct key schedule_keys[] = {
     {"warmup", KEY_NUMBER, AT(train_settings, optimizer.schedule.warmup), OR(0),
      UNLESS("kind", "noam")},
     // The name in PyTorch's schedulers.
-    {"min_lr", KEY_NUMBER, AT(train_settings, optimizer.schedule.min_rate), .max = FLT_MAX,
-     .only_given = true},
-    {"min_learning_rate", KEY_NUMBER, AT(train_settings, optimizer.schedule.min_rate),
-     .max = FLT_MAX, OR_PRESET},
+    {"min_lr", KEY_NUMBER, AT(train_settings, optimizer.schedule.min_rate), .only_given = true},
+    {"min_learning_rate", KEY_NUMBER, AT(train_settings, optimizer.schedule.min_rate), OR_PRESET},
     CHECK(check_schedule),
     {0},
 };
