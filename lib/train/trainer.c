@@ -137,6 +137,21 @@ static attncl_status create_model(attncl_trainer *t, const attncl_safetensors *i
 
 // -- creation
 
+// Checks the windows before the first step: an evaluation may come late.
+static attncl_status check_windows(const attncl_trainer *t)
+{
+    const struct train_settings *s = &t->config.settings;
+    const int64_t limit = s->model.limit ? s->model.limit : INT64_MAX;
+    const bool cuts_windows = t->data->class->endless && !t->data->ready;
+    REQUIRE(!cuts_windows || s->data.seq_len <= limit, ATTNCL_ERR_FORMAT,
+            "configuration: train: seq_len is %" PRId64 ", the model takes at most %" PRId64,
+            s->data.seq_len, limit);
+    REQUIRE(t->data->count[SPLIT_VALID] == 0 || s->data.valid_len <= limit, ATTNCL_ERR_FORMAT,
+            "configuration: train: valid_len is %" PRId64 ", the model takes at most %" PRId64,
+            s->data.valid_len, limit);
+    return ATTNCL_OK;
+}
+
 // Completes the configuration with the data's sizes, and writes its text.
 static attncl_status complete_config(attncl_trainer *t)
 {
@@ -144,6 +159,7 @@ static attncl_status complete_config(attncl_trainer *t)
     int64_t source, target;
     attncl__dataset_vocabularies(t->data, &source, &target);
     TRY(attncl__train_config_end(c, source, target, t->data->pad));
+    TRY(check_windows(t));
     const int n_ranks = attncl_ranks_size(t->ranks);
     REQUIRE(c->settings.data.batch_size >= n_ranks, ATTNCL_ERR_FORMAT,
             "configuration: train: batch_size is %" PRId64 ", there are %d ranks to share it",

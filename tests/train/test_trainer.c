@@ -96,6 +96,41 @@ TEST(batches_stand_for_those_of_a_text)
     golden_free(&golden);
 }
 
+// Before the first step, not when an evaluation is due.  Ready batches have their own length.
+TEST(windows_that_the_model_cannot_take_are_refused)
+{
+    static const struct {
+        const char *keys, *words;
+    } rows[] = {
+        {"\"seq_len\": 8", "train: seq_len is 8, the model takes at most 7"},
+        {"\"valid_len\": 8", "train: valid_len is 8, the model takes at most 7"},
+        {"\"valid_len\": 8, \"valid_fraction\": 0", NULL},
+        {"\"seq_len\": 7, \"valid_len\": 7", NULL},
+    };
+    attncl_trainer_options options = ATTNCL_TRAINER_OPTIONS_INIT;
+    attncl_trainer *trainer = NULL;
+    char config[256], text[FILE_BYTES];
+    directory_write("text",
+                    "abcdefgabcdefgabcdefgabcdefgabcdefgabcdefgabcdefgabcdefgabcdefgabcdefg"
+                    "gfedcbagfedcbagfedcbagfedcbagfedcbagfedcbagfedcbagfedcbagfedcbagfedcba");
+    options.data = directory_path("text", text);
+    for (size_t i = 0; i < COUNT_OF(rows); ++i) {
+        snprintf(
+            config, sizeof config,
+            "{\"arch\": \"lm\", \"model\": {\"layer\": \"gmlp\", \"d_model\": 4, \"n_layers\": 1, "
+            "\"d_ffn\": 4, \"seq_len\": 7}, \"train\": {\"batch_size\": 2, %s}}",
+            rows[i].keys);
+        const attncl_status status =
+            attncl_trainer_create(test_context(), config, &options, &trainer);
+        if (rows[i].words)
+            ck_fails(status, ATTNCL_ERR_FORMAT, rows[i].words);
+        else
+            ck_ok(status);
+        attncl_trainer_destroy(trainer);
+        trainer = NULL;
+    }
+}
+
 // A text begins with <s>.  Token 9 is beyond the golden model's 7.
 static const char tokenizer[] =
     "{\"model\": {\"type\": \"BPE\", \"merges\": [\"a b\"],\n"
