@@ -278,7 +278,7 @@ static attncl_status complete_optimizer(struct json *optimizer, const struct jso
     bool present;
     if (!attncl__json_has(optimizer, "kind"))
         TRY(attncl__json_set(optimizer, "kind", "\"adam\""));
-    TRY(attncl__json_text(optimizer, "kind", NULL, &kind));
+    TRY(attncl__prefix_failure(attncl__json_text(optimizer, "kind", NULL, &kind), "optimizer"));
     const bool noam = strcmp(kind, "noam") == 0;
     if (!attncl__json_has(optimizer, "learning_rate"))
         TRY(attncl__json_set_number(optimizer, "learning_rate",

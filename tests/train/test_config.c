@@ -83,6 +83,7 @@ static const struct bad_case {
     {"\"grad_value_clip\": 1e39", "grad_value_clip is 1e+39, must be at most 3.4"},
     {"\"optimizer\": 3", "optimizer is an integer, expected an object"},
     {"\"optimizer\": {\"kind\": \"adan\"}", "optimizer: kind adan is not known, nearest: adam"},
+    {"\"optimizer\": {\"kind\": 5}", "train: optimizer: kind is an integer, expected a string"},
     {"\"optimizer\": {\"beta\": [1, 2]}", "optimizer: key beta is not known, nearest: betas"},
     {"\"optimizer\": {\"betas\": [1, 2]}", "optimizer: betas[0] is 1"},
     {"\"optimizer\": {\"kind\": \"sgd\", \"nesterov\": true}", "nesterov is true, momentum is 0"},
