@@ -70,7 +70,20 @@ static int count_entry(const char *directory, const char *name, void *user)
     return TOOL_OK;
 }
 
-int run_check(const struct run_directory *run, bool resume)
+// The lock is on the directory: the log is replaced.
+static int lock_directory(struct run_directory *run)
+{
+    if (run->lock >= 0)
+        return TOOL_OK;
+    run->lock = open(run->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (run->lock < 0)
+        return run_failed_with(run->path);
+    if (flock(run->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return tool_error("%s: another process is training there", run->path);
+    return TOOL_OK;
+}
+
+int run_check(struct run_directory *run, bool resume)
 {
     int n = 0;
 
@@ -80,7 +93,7 @@ int run_check(const struct run_directory *run, bool resume)
     TOOL_TRY(for_entries(run->path, count_entry, &n));
     if (n > 0 && !resume)
         return tool_error("%s exists; --resume continues it, or name another directory", run->path);
-    return TOOL_OK;
+    return n > 0 ? lock_directory(run) : TOOL_OK; // another process may remove its checkpoints
 }
 
 static int find_last(const char *directory, const char *name, void *user)
@@ -162,12 +175,7 @@ int run_open(struct run_directory *run, int64_t step)
     run->log = -1;
     TOOL_TRY(make_directory(run->path));
     TOOL_TRY(make_directory(checkpoints));
-    // The lock is on the directory: the log is replaced.
-    run->lock = open(run->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (run->lock < 0)
-        return run_failed_with(run->path);
-    if (flock(run->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        return tool_error("%s: another process is training there", run->path);
+    TOOL_TRY(lock_directory(run));
     TOOL_TRY(for_entries(run->path, remove_part, NULL));
     TOOL_TRY(for_entries(checkpoints, remove_part, NULL));
     TOOL_TRY(run_cut_log(log, step));

@@ -44,8 +44,8 @@ const char *run_checkpoint(const struct run_directory *run, int64_t step, char r
 
 // The functions below return an exit status and report a failure.
 
-// Refuses a directory that is not empty, unless it is to be resumed.
-int run_check(const struct run_directory *run, bool resume);
+// Refuses a directory that is not empty, unless it is to be resumed, and then locks it for this process.
+int run_check(struct run_directory *run, bool resume);
 
 // The step of the last checkpoint; -1: there is none.
 int64_t run_last_step(const struct run_directory *run);

@@ -5,6 +5,7 @@ not; failures leave the last checkpoint intact.
 
 N: how many times a training is killed (4).  Standard library only.  Exit status 77 when there is no device.
 """
+import fcntl
 import os
 import random
 import resource
@@ -121,6 +122,15 @@ def other_things(c):
         c.refused("config.json", *words_of(c, foreign, "--resume"))
         c.check(os.listdir(foreign) == ["config.json"] and open(os.path.join(foreign, "config.json")).read() == content,
                 "a configuration of something else was changed")
+
+    # Another process trains there and has just removed the checkpoint.
+    busy = c.at("busy")
+    os.makedirs(os.path.join(busy, "checkpoints"))
+    os.symlink("removed", os.path.join(busy, "checkpoints", "step-5.safetensors"))
+    lock = os.open(busy, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    c.refused("another process is training there", *words_of(c, busy, "--resume"))
+    os.close(lock)
 
     changing, text = c.at("changing"), c.save("text-2", text_of(3000))
     child = start(c, "train", c.at("c.json"), "--data", text, "--out", changing, "--steps", "1000000")
