@@ -159,6 +159,7 @@ KERNEL void attention_split_gpu_fwd(
 #else
     const long scale_at = 0;
     __local float *const scaled = e;
+    (void)kv_head, (void)scale_at; // what STORES alone uses
 #endif
     parts += ((long)row * n_parts + part) * (2 + width);
     keys =

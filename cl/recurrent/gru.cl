@@ -32,7 +32,6 @@ KERNEL void gru_gates_fwd(__global const float *restrict xi, long xi_start, long
     const int end = min(first + per_group, width);
     __global const float *x = xi + xi_start + b * xi_stride;
     __global float *s = hh + hh_start + b * hh_stride;
-    __global const float *before = h + h_start + b * h_stride;
     __global float *after = y + y_start + b * y_stride;
 
     for (int c = first + VW * (int)get_local_id(0); c < end; c += VW * LS) {
@@ -41,7 +40,7 @@ KERNEL void gru_gates_fwd(__global const float *restrict xi, long xi_start, long
         const FV sum = load_some(x + c, count, 0.0f) + load_some(s + c, count, 0.0f);
         store_some(ACTIVATE(sum), after + c, count);
 #else
-        const FV old = has_h ? load_some(before + c, count, 0.0f) : (FV)(0.0f);
+        const FV old = has_h ? load_some(h + h_start + b * h_stride + c, count, 0.0f) : (FV)(0.0f);
         FV next = old;
         if (!has_lens || t < lens[b]) {
             const FV r = sigmoid_v(load_some(x + c, count, 0.0f) + load_some(s + c, count, 0.0f));
