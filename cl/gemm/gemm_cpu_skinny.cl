@@ -3,7 +3,8 @@
 //
 //   C = act(A B + bias) * gate + residual        per batch entry; A [m, k] with m <= MAX_ROWS, B [n, k]
 //   With NORM, the rows of A are normalised first: (a - mean) / sqrt(variance + eps) * norm_weight + norm_bias, or by RMS
-//   normalisation, without mean and bias
+//   normalisation, without mean and bias.  Before that, partials_bias and partial sums, [n_partials, m, k], are added to A; n_partials
+//   may be 0, otherwise k is a multiple of VW
 //
 //   Work      one work-item = `cols_per_item` columns of C, VW at a time, all rows.  A pass computes ROWS_PER_PASS x
 //             COLS_PER_PASS dot products of a row of A and a row of B, ROWS_PER_PASS = VW / COLS_PER_PASS.  1-D grid:
@@ -51,7 +52,8 @@ LOCAL_INLINE void store_columns(A_SPACE const float *a, long lda, int m, __globa
 #if NORM
 #define NORM_PARAMS                                                                                \
     , __global const float *restrict norm_weight, __global const float *restrict norm_bias,        \
-        float eps, __local float *restrict rows
+        float eps, int n_partials, int has_partials_bias, __global const float *restrict partials, \
+        __global const float *restrict partials_bias, __local float *restrict rows
 #else
 #define NORM_PARAMS
 #endif
@@ -70,8 +72,16 @@ KERNEL void gemm_cpu_skinny(int m, int n, int k, int groups_n, int cols_per_item
 
 #if NORM
     const int pitch = (k + VW - 1) / VW * VW;
-    for (int i = 0; i < m; i++)
-        normalise_row(from + i * lda, k, norm_weight, norm_bias, eps, rows + i * pitch);
+    for (int i = 0; i < m; i++) {
+        for (int c = 0; c < k; c += VW) {
+            FV v = load_some(from + i * lda + c, k - c, 0.0f);
+            if (n_partials > 0)
+                v += sum_partials(partials, n_partials, (long)m * k, partials_bias,
+                                  has_partials_bias, (long)i * k + c, c);
+            VSTORE(v, rows + i * pitch + c);
+        }
+        normalise_in_place(rows + i * pitch, k, norm_weight, norm_bias, eps);
+    }
     A_SPACE const float *a = rows;
 #else
     const long pitch = lda;

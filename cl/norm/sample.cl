@@ -216,6 +216,7 @@ KERNEL void sample_store_fwd(__global const int *restrict tokens, __global int *
     const long kept = n_window > 0 ? (long)(n_window - 1) * n : 0;
     __global int *row = drawn + (long)(position % n_rows) * n;
 
+    PLAIN_LOOP
     for (long i0 = 0; i0 < kept; i0 += LS) {
         const long i = i0 + get_local_id(0);
         const int next = i < kept ? window[i + n] : 0;
@@ -223,6 +224,7 @@ KERNEL void sample_store_fwd(__global const int *restrict tokens, __global int *
         if (i < kept)
             window[i] = next;
     }
+    PLAIN_LOOP
     for (int b = (int)get_local_id(0); b < n; b += LS) {
         const int token = tokens[b];
         row[b] = token;

@@ -6,9 +6,15 @@
 
 // The first rule that matches a node is applied.
 static const struct fusion_rule *const rules[] = {
-    &attncl__fuse_norm,      &attncl__fuse_add_gemm,          &attncl__fuse_products,
-    &attncl__fuse_merge,     &attncl__fuse_mixing_step_after, &attncl__fuse_mixing_step,
-    &attncl__fuse_ffn_after, &attncl__fuse_clipping,
+    &attncl__fuse_norm,
+    &attncl__fuse_add_gemm,
+    &attncl__fuse_products,
+    &attncl__fuse_merge,
+    &attncl__fuse_mixing_step_after,
+    &attncl__fuse_mixing_step,
+    &attncl__fuse_ffn_after,
+    &attncl__fuse_sums,
+    &attncl__fuse_clipping,
 };
 
 // True when a node between n and `end` writes an input of node n.

@@ -26,7 +26,7 @@ struct fusion_rule {
     attncl_status (*build)(struct lowered *p, const struct fusion *fusion);
 };
 
-extern const struct fusion_rule attncl__fuse_norm, attncl__fuse_merge,
+extern const struct fusion_rule attncl__fuse_norm, attncl__fuse_sums, attncl__fuse_merge,
     attncl__fuse_clipping;                             // fusion_prologue.c
 extern const struct fusion_rule attncl__fuse_add_gemm; // fusion_add_gemm.c
 extern const struct fusion_rule attncl__fuse_products; // fusion_products.c

@@ -3,6 +3,7 @@
 // Ops that absorb the node in front of them.  For a skinny GEMM this costs less time than a launch:
 //
 //   norm -> maps            each map computes the norm itself
+//   split_k_reduce -> norm and map   the map adds the partial sums before it normalises
 //   attention step -> map   the step leaves partial results, which the map merges
 //
 // An optimiser update saves writing and reading all gradients once more:
@@ -87,6 +88,48 @@ static attncl_status build_norm(struct lowered *p, const struct fusion *fusion)
 }
 
 const struct fusion_rule attncl__fuse_norm = {match_norm, build_norm};
+
+static void list_sums_inputs(const struct lowered *p, const struct fusion *fusion,
+                             int in[N_FUSED_LINEAR_INPUTS])
+{
+    const int sum = fusion->node[0];
+
+    attncl__fusion_list_map_inputs(p, fusion->last, in);
+    in[LINEAR_X] = input_of(p, sum, SPLIT_K_RESIDUAL);
+    in[FUSED_LINEAR_PARTIALS] = input_of(p, sum, SPLIT_K_PARTIALS);
+    in[FUSED_LINEAR_PARTIALS_BIAS] = input_of(p, sum, SPLIT_K_BIAS);
+}
+
+// After the last fused step of a model: the others' sums are part of the residual stream and have several consumers.
+static bool match_sums(const struct lowered *p, int map, struct fusion *fusion)
+{
+    int in[N_FUSED_LINEAR_INPUTS];
+    struct op_sig sig;
+
+    if (!is_op(p, map, &attncl__op_fused_linear_fwd) || has_input(p, map, FUSED_LINEAR_PARTIALS))
+        return false;
+    fusion->node[fusion->n_nodes++] =
+        attncl__fusion_find_sole_producer(p, map, LINEAR_X, &attncl__op_split_k_reduce_fwd);
+    fusion->last = map;
+    if (fusion->node[0] < 0)
+        return false;
+    list_sums_inputs(p, fusion, in);
+    attncl__lowered_fill_class_sig(p, &attncl__op_fused_linear_fwd, in, &sig);
+    return attncl__fused_linear_supported(&sig);
+}
+
+static attncl_status build_sums(struct lowered *p, const struct fusion *fusion)
+{
+    int in[N_FUSED_LINEAR_INPUTS];
+    struct fused_linear_fwd_params *params;
+
+    list_sums_inputs(p, fusion, in);
+    TRY(attncl__fusion_replace_map(p, fusion->last, in, &params));
+    attncl__lowered_remove(p, fusion->node[0]);
+    return ATTNCL_OK;
+}
+
+const struct fusion_rule attncl__fuse_sums = {match_sums, build_sums};
 
 // Attention steps: a decoder's, which first stores the position's key and value, or a feedback transformer's.
 enum { DECODER, FEEDBACK, N_KINDS };

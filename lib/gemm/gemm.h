@@ -20,10 +20,13 @@ struct gemm_matrix {
     int64_t batch_stride; // 0: shared by all entries
 };
 
-// Normalisation of A's rows: layer norm, or RMS norm without bias; weight and bias [k].  Absent weight: none.
+// Normalisation of A's rows: layer norm, or RMS norm without bias; weight and bias [k].  Absent weight: none.  Before it,
+// partials_bias, [k], may be absent, and the partial sums [n_partials, m, k] are added to A.  Absent partials: none.
 struct gemm_norm {
     struct span weight, bias;
     float eps;
+    struct span partials, partials_bias;
+    int64_t n_partials;
 };
 
 // Merging of partial attention into the rows of A: A's span holds the partial results of attention
@@ -72,9 +75,10 @@ struct gemm {
 // layout only, so that planning and launching agree.
 size_t attncl__gemm_scratch(const struct device_caps *caps, const struct gemm *g);
 
-// True when the GEMM can normalise A's rows, merge them, or compute GEMM_MAX_OTHERS more GEMMs of A, in
-// less time than a separate launch takes.  Depends on sizes and layout, and on the heads and parts to merge.
+// True when the GEMM can normalise A's rows, add partial sums to them before, merge them, or compute GEMM_MAX_OTHERS more
+// GEMMs of A, in less time than a separate launch takes.  Depends on sizes and layout, and on the heads and parts to merge.
 bool attncl__gemm_can_norm(const struct device_caps *caps, const struct gemm *g);
+bool attncl__gemm_can_add_partials(const struct device_caps *caps, const struct gemm *g);
 bool attncl__gemm_can_merge(const struct device_caps *caps, const struct gemm *g);
 bool attncl__gemm_can_take_others(const struct device_caps *caps, const struct gemm *g);
 

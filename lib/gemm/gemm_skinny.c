@@ -65,6 +65,12 @@ bool attncl__gemm_can_norm(const struct device_caps *caps, const struct gemm *g)
            attncl__loops_fit(caps, (NORM_VECTORS + 3) * g->m * (g->k + 16));
 }
 
+bool attncl__gemm_can_add_partials(const struct device_caps *caps, const struct gemm *g)
+{
+    return caps->variant == VARIANT_CPU && !attncl__is_quantised(g->b_dtype) &&
+           g->k % caps->vector_width == 0 && attncl__gemm_can_norm(caps, g);
+}
+
 static int64_t choose_cols_per_pass(const struct device_caps *caps, int64_t m)
 {
     return m <= 2 ? caps->vector_width / m : SKINNY_GEMM_COLS_PER_PASS;
@@ -153,9 +159,11 @@ attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
     attncl__gemm_add_matrices(&args, g, &g->c);
     attncl__gemm_add_epilogue(&args, g);
     if (norms)
-        arg_list_add(&args,
-                     ARGS(arg_mem(g->norm.weight), arg_mem(g->norm.bias), arg_f32(g->norm.eps),
-                          arg_local(attncl__gemm_norm_bytes(l->caps, g))));
+        arg_list_add(&args, ARGS(arg_mem(g->norm.weight), arg_mem(g->norm.bias),
+                                 arg_f32(g->norm.eps), arg_i32(g->norm.n_partials),
+                                 arg_i32(g->norm.partials_bias.storage != NULL),
+                                 arg_mem(g->norm.partials), arg_mem(g->norm.partials_bias),
+                                 arg_local(attncl__gemm_norm_bytes(l->caps, g))));
     snprintf(how, GEMM_HOW_BYTES, "native %s, work-groups of 1", spec.kernel);
     return attncl__launch(l, &spec, grid_1d(groups_n * g->batch, 1), args.arg, args.n);
 }

@@ -11,7 +11,7 @@
 #include "support/fused_nodes.h"
 #include "support/test.h"
 
-enum { ROWS = 2, C = 20, MANY = 33, HEADS = 2, LIMIT = 70, WINDOW = 40 };
+enum { ROWS = 2, C = 20, WHOLE_C = 32, MANY = 33, HEADS = 2, LIMIT = 70, WINDOW = 40 };
 static const float eps = 1e-5f;
 
 static attncl_value sines(attncl_graph *g, int rank, const int64_t *dim, float phase)
@@ -165,6 +165,53 @@ TEST(a_norm_of_state_that_changes_stays)
     f.z = attncl_layer_norm(f.g, x, f.weight, f.weight, eps);
     attncl__graph_add(f.g, &attncl__op_feedback_store_fwd, &params, IN(f.x, place, state));
     stays(&f, map(&f, 0));
+}
+
+// -- sums -> layer norm -> skinny GEMM
+
+enum sum_form { ADDED, SUM_WANTED, NO_NORM };
+
+// y = a map of LN(x + (bias + sums)), or of that sum itself.
+static attncl_graph *map_sums(enum sum_form form, float y[ROWS * WHOLE_C])
+{
+    enum { N_SUMS = 3 };
+    const int64_t dim[] = {N_SUMS, ROWS, WHOLE_C}, square[] = {WHOLE_C, WHOLE_C};
+    attncl_graph *g = NULL;
+
+    ck_ok(attncl_graph_create(test_context(), &g));
+    const attncl_value norm = sines(g, 1, square, 1), x = sines(g, 2, dim + 1, 7);
+    attncl_value z = attncl__graph_add(g, &attncl__op_split_k_reduce_fwd, NULL,
+                                       IN(sines(g, 3, dim, 8), sines(g, 1, dim + 2, 9), x));
+    if (form == SUM_WANTED)
+        attncl_graph_output(g, "sum", z);
+    if (form != NO_NORM)
+        z = attncl_layer_norm(g, z, norm, norm, eps);
+    z = attncl_linear(g, z, sines(g, 2, square, 3), ATTNCL_NONE_VALUE);
+    attncl_graph_output(g, "y", z);
+    ck_ok(attncl_graph_compile(g, NULL));
+    ck_ok(attncl_graph_run(g));
+    ck_ok(attncl__graph_check_canaries(g));
+    ck_ok(attncl_graph_read(g, "y", y, ROWS * WHOLE_C * sizeof y[0]));
+    return g;
+}
+
+static void expect_sums(attncl_graph *g, bool added)
+{
+    ck_assert_int_eq(count_maps(g, FUSED_LINEAR_PARTIALS), added);
+    ck_assert_int_eq(count_fused(g, &attncl__op_split_k_reduce_fwd), !added);
+    attncl_graph_destroy(g);
+}
+
+TEST(a_gemm_that_computes_the_norm_adds_the_sums)
+{
+    const struct gemm size = {.batch = 1, .m = ROWS, .n = WHOLE_C, .k = WHOLE_C, .trans_b = true};
+    float added[ROWS * WHOLE_C], apart[ROWS * WHOLE_C];
+
+    expect_sums(map_sums(ADDED, added),
+                attncl__gemm_can_add_partials(&test_context()->caps, &size));
+    expect_sums(map_sums(SUM_WANTED, apart), false); // another consumer
+    ck_floats(added, apart, ROWS * WHOLE_C, 0, 1e-5, "y");
+    expect_sums(map_sums(NO_NORM, apart), false);
 }
 
 // -- step of attention -> linear map

@@ -84,7 +84,7 @@ TEST(arguments_are_few)
     static const struct launch_mock mock = {fake_fits, fake_launch};
     const struct device_caps caps = launch_mock_gpu(VENDOR_OTHER, 1, 4);
     const struct span some = {&storage};
-    const struct gemm_norm norm = {some, some, 1e-5f};
+    const struct gemm_norm norm = {.weight = some, .bias = some, .eps = 1e-5f};
     const struct gemm_other other = {{.span = some}, some, some};
     const struct gemm forms[] = {
         {.m = 100, .n = 64, .k = 64},

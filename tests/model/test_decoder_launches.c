@@ -173,7 +173,7 @@ static const char training[] =
 static const struct {
     bool like_gpu;
     size_t text, step, commands;
-} starts[] = {{false, 8, 26, 275}, {true, 20, 32, 300}};
+} starts[] = {{false, 4, 26, 275}, {true, 20, 32, 300}};
 
 TABLE_TEST(programs_before_the_first_text, starts)
 {

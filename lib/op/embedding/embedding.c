@@ -16,11 +16,15 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const struct row_launch p =
         attncl__choose_row_tiling(l, &(struct row_problem){spec, rows, width, 0, width % 4 == 0});
 
+    const struct span none = {NULL}; // no row of a position table is added
+
     return attncl__launch(l, &p.spec, p.grid,
-                          ARGS(arg_mem(call->in[0]), arg_i64(tokens->start), arg_i64(lines.width),
-                               arg_i64(lines.stride), arg_mem(call->in[1]), arg_mem(call->out[0]),
-                               arg_i32(weight->dim[0]), arg_i32(width), arg_i64(rows),
-                               arg_i32(p.rows_per_group), arg_f32(params->scale)));
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(none),
+                               arg_mem(none), arg_mem(call->out[0]), arg_i32(true),
+                               arg_i64(tokens->start), arg_i64(lines.width), arg_i64(lines.stride),
+                               arg_i32(weight->dim[0]), arg_f32(params->scale), arg_i32(false),
+                               arg_i32(false), arg_i32(0), arg_i64(1), arg_i64(1), arg_i32(width),
+                               arg_i64(rows), arg_i32(p.rows_per_group)));
 }
 
 static const struct grad_rule fwd_grad[] = {{.op = OP_embedding_bwd,

@@ -7,7 +7,7 @@
 //
 // The gradient of x is dy; that of table row t is the sum of dy over the batch at t, 0 for unused rows.
 //
-// No kernel: uses cl/embedding/embedding.cl, sharing the embedding's program, and cl/matmul/column_sum.cl.
+// No kernel: uses the embedding's, with x for the chosen rows, and cl/matmul/column_sum.cl.
 
 #include "attncl/kinds.h"
 #include "op/matmul/matmul.h"
@@ -37,20 +37,23 @@ static attncl_status launch(struct launcher *l, const struct op_call *call, stru
 {
     const struct tensor_desc *x = &call->sig.in[0];
     const struct rows rows = attncl__rows(x);
-    struct row_problem work = {kspec_begin("embedding/embedding.cl", "embedding_positions_fwd"),
+    struct row_problem work = {kspec_begin("embedding/embedding.cl", "embedding_rows_fwd"),
                                rows.count, rows.width, 0,
                                attncl__rows_are_float4_aligned(x->start, &rows)};
 
     kspec_set_wtype(&work.spec, ATTNCL_F32);
     const struct row_launch p = attncl__choose_row_tiling(l, &work);
 
-    return attncl__launch(l, &p.spec, p.grid,
-                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(position),
-                               arg_mem(call->out[0]), arg_i64(x->start), arg_i64(rows.stride),
-                               arg_i32(rows.width), arg_i64(rows.count), arg_i32(p.rows_per_group),
-                               arg_i32(position.storage != NULL),
-                               arg_i32(position.storage && call->sig.in[2].dim[0] > 1),
-                               arg_i64(inner), arg_i64(length)));
+    const bool has_position = position.storage != NULL;
+
+    return attncl__launch(
+        l, &p.spec, p.grid,
+        ARGS(arg_mem((struct span){NULL}), arg_mem(call->in[0]), arg_mem(call->in[1]),
+             arg_mem(position), arg_mem(call->out[0]), arg_i32(false), arg_i64(x->start),
+             arg_i64(rows.count), arg_i64(rows.stride), arg_i32(0), arg_f32(1), arg_i32(true),
+             arg_i32(has_position), arg_i32(has_position && call->sig.in[2].dim[0] > 1),
+             arg_i64(inner), arg_i64(length), arg_i32(rows.width), arg_i64(rows.count),
+             arg_i32(p.rows_per_group)));
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)

@@ -10,6 +10,8 @@
 enum fused_linear_input {
     FUSED_LINEAR_NORM_W = N_LINEAR_INPUTS, // [in]
     FUSED_LINEAR_NORM_B,                   // absent: RMS normalisation
+    FUSED_LINEAR_PARTIALS,                 // [S, m, in], which x lacks; needs a norm
+    FUSED_LINEAR_PARTIALS_BIAS,            // [in]
     FUSED_LINEAR_POSITION, // present: x is an attention step's unmerged parts [B, H, parts, 2 + D]
     FUSED_LINEAR_MORE,     // weights and biases of the other products; all weights or none
     N_FUSED_LINEAR_INPUTS = FUSED_LINEAR_MORE + 2 * GEMM_MAX_OTHERS

@@ -3,7 +3,7 @@
 // A linear map of few rows and its prologue, in one launch:
 //
 //   y   = act(z W^T + b) * gate + residual      z = x, its layer or RMS norm, or the merged parts x of
-//                                               an attention step
+//                                               an attention step; norms may be of x + (bias + sum of partials)
 //   y_i = z W_i^T + b_i                         other products of z; then y has no activation, gate or residual
 //
 // No kernel: uses cl/gemm/gemm_cpu_skinny.cl and gemm_cpu_quantised.cl, on GPUs gemv_dot.cl and gemv_blocks.cl, with NORM, MERGE
@@ -69,6 +69,9 @@ bool attncl__fused_linear_supported(const struct op_sig *sig)
     }
     return (!has_input(sig, FUSED_LINEAR_NORM_W) ||
             (norm->rank == 1 && attncl__gemm_can_norm(sig->caps, &g))) &&
+           (!has_input(sig, FUSED_LINEAR_PARTIALS) ||
+            (has_input(sig, FUSED_LINEAR_NORM_W) &&
+             attncl__gemm_can_add_partials(sig->caps, &g))) &&
            (!has_input(sig, FUSED_LINEAR_POSITION) || attncl__gemm_can_merge(sig->caps, &g)) &&
            (!has_input(sig, FUSED_LINEAR_MORE) || attncl__gemm_can_take_others(sig->caps, &g));
 }
@@ -82,8 +85,13 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
             "a GEMM of [%" PRId64 ", %" PRId64 "] and [%" PRId64 ", %" PRId64
             "] cannot be fused on this device",
             g.m, g.k, g.k, g.n);
-    g.norm = (struct gemm_norm){call->in[FUSED_LINEAR_NORM_W], call->in[FUSED_LINEAR_NORM_B],
-                                params->eps};
+    const struct tensor_desc *partials = &call->sig.in[FUSED_LINEAR_PARTIALS];
+    g.norm = (struct gemm_norm){call->in[FUSED_LINEAR_NORM_W],
+                                call->in[FUSED_LINEAR_NORM_B],
+                                params->eps,
+                                call->in[FUSED_LINEAR_PARTIALS],
+                                call->in[FUSED_LINEAR_PARTIALS_BIAS],
+                                attncl__desc_present(partials) ? partials->dim[0] : 0};
     g.merge.position = call->in[FUSED_LINEAR_POSITION];
     g.merge.limit = params->limit;
     g.merge.own_keys = params->own_keys;
@@ -116,8 +124,9 @@ const struct op_class attncl__op_fused_linear_fwd = {
     .in = OP_IN({"x", F32 | STRIDED, NULL}, {"weight", STORED | OR_QUANTISED | STRIDED, NULL},
                 {BIAS}, {"gate", F32 | STRIDED | OPTIONAL, NULL},
                 {"residual", F32 | STRIDED | OPTIONAL, NULL}, {"norm_weight", F32 | OPTIONAL, NULL},
-                {"norm_bias", F32 | OPTIONAL, NULL}, {"position", I32 | OPTIONAL, NULL}, {WEIGHT},
-                {BIAS}, {WEIGHT}, {BIAS}),
+                {"norm_bias", F32 | OPTIONAL, NULL}, {"partials", F32 | OPTIONAL, NULL},
+                {"partials_bias", F32 | OPTIONAL, NULL}, {"position", I32 | OPTIONAL, NULL},
+                {WEIGHT}, {BIAS}, {WEIGHT}, {BIAS}),
     .out = OP_OUT({Y}, {Y}, {Y}),
     .infer = infer,
     .launch = launch,

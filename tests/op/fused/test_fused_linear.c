@@ -13,11 +13,13 @@
 struct map_case {
     int64_t rows, in, out;
     bool norm, rms;                // rms: by RMS
+    int64_t sums;                  // partial sums that x lacks
     int64_t more;                  // columns of the two other products; 0: one
     int64_t n_heads, parts, limit; // n_heads 0: x is rows
     int position;                  // of the parts: has position + own_key keys
     bool own_key, refused;         // refused: by every device
     bool gate, residual, views;    // views: all that may be
+    bool sums_biased;              // the sums' bias
     unsigned biased;               // a bit per product
     int32_t activation;
     attncl_dtype dtype; // of the weights; 0: F32
@@ -95,6 +97,21 @@ static void merge(const struct map_case *c, const struct host *x, int64_t n_used
     }
 }
 
+// x + (bias + the sums), rounded to float: what the norm is of.
+static struct host *add_sums(const struct map_case *c, const struct host *x,
+                             const struct host *sums, const struct host *bias)
+{
+    struct host *total = host_like(x);
+
+    for (int64_t i = 0; i < x->count; ++i) {
+        double sum = bias ? bias->data[i % c->in] : 0;
+        for (int64_t s = 0; s < c->sums; ++s)
+            sum += sums->data[s * x->count + i];
+        total->data[i] = x->data[i] + sum;
+    }
+    return total;
+}
+
 static void normalise(const struct map_case *c, const struct host *x,
                       const struct host *const norm[2], struct host *z, struct host *off)
 {
@@ -103,7 +120,8 @@ static void normalise(const struct map_case *c, const struct host *x,
 
     ref_layer_norm_fwd(x, norm[0], norm[1], 1e-5, z);
     for (int64_t i = 0; i < z->count; ++i)
-        off->data[i] = (8 + n / 256) * u * fabs(z->data[i]) + u * (4 * log2(n + 1) + 2) * size;
+        off->data[i] = (8 + n / 256) * u * fabs(z->data[i]) +
+                       u * (4 * log2(n + 1) + 2 + 4 * (double)c->sums) * size;
 }
 
 // What an error of z adds to element i: no activation is steeper than 1.13.
@@ -143,14 +161,17 @@ static bool is_supported(const struct map_case *c)
     const struct gemm g = GEMM_OF(1, c->rows, c->out, c->in, .b_dtype = c->dtype, .trans_b = true,
                                   .merge = {.n_heads = c->n_heads, .n_parts = c->parts});
     const bool does = (!c->norm || attncl__gemm_can_norm(caps, &g)) &&
+                      (!c->sums || (c->norm && attncl__gemm_can_add_partials(caps, &g))) &&
                       (!c->n_heads || attncl__gemm_can_merge(caps, &g)) &&
                       (!c->more || attncl__gemm_can_take_others(caps, &g));
     const bool quantised = attncl__is_quantised(c->dtype);
-    const bool by_cpu =
-        (!c->more || quantised) && !c->n_heads && c->rows <= (quantised && c->norm ? 4 : 16);
+    const bool by_cpu = (!c->more || quantised) && !c->n_heads &&
+                        c->rows <= (quantised && c->norm ? 4 : 16) &&
+                        (!c->sums || (c->norm && !quantised && c->in % caps->vector_width == 0));
 
     if (caps->local_bytes >= 48 << 10 && !caps->max_loop_iterations)
-        ck_assert(does == (!c->refused && (caps->variant == VARIANT_GPU ? !quantised : by_cpu)));
+        ck_assert(does == (!c->refused &&
+                           (caps->variant == VARIANT_GPU ? !quantised && !c->sums : by_cpu)));
     return does;
 }
 
@@ -163,6 +184,8 @@ static void check(const struct map_case *c)
                             random_if(c->norm && !c->rms, 3, DIMS(c->in))};
     struct host *x = random_x(c, n_used), *z = host_new(ATTNCL_F32, DIMS(c->rows, c->in)),
                 *off = host_like(z);
+    struct host *partials = random_if(c->sums > 0, 6, DIMS(c->sums, c->rows, c->in)),
+                *partials_bias = random_if(c->sums_biased, 7, DIMS(c->in));
     struct host *gate = view_if(c->views, random_if(c->gate, 4, DIMS(c->rows, c->out)));
     struct host *residual = view_if(c->views, random_if(c->residual, 5, DIMS(c->rows, c->out)));
     struct host *w[N_PRODUCTS] = {0}, *b[N_PRODUCTS] = {0}, *y[N_PRODUCTS];
@@ -175,9 +198,9 @@ static void check(const struct map_case *c)
         y[i] = host_new(ATTNCL_F32, DIMS(c->rows, out));
     }
     struct host *const in[N_FUSED_LINEAR_INPUTS] = {
-        x,        w[0],    b[0],    gate,
-        residual, norm[0], norm[1], c->n_heads ? host_index(c->position) : NULL,
-        w[1],     b[1],    w[2],    b[2]};
+        x,       w[0],    b[0],     gate,          residual,
+        norm[0], norm[1], partials, partials_bias, c->n_heads ? host_index(c->position) : NULL,
+        w[1],    b[1],    w[2],     b[2]};
     const attncl_status status =
         run_op("fused_linear_fwd", &params, in, N_FUSED_LINEAR_INPUTS, y, n_products);
     if (!is_supported(c)) {
@@ -186,7 +209,8 @@ static void check(const struct map_case *c)
     }
     ck_ok(status);
     if (c->norm)
-        normalise(c, x, (const struct host *const *)norm, z, off);
+        normalise(c, c->sums ? add_sums(c, x, partials, partials_bias) : x,
+                  (const struct host *const *)norm, z, off);
     else if (c->n_heads)
         merge(c, x, n_used, z, off);
     else
@@ -227,6 +251,22 @@ static const struct map_case norms[] = {
 TABLE_TEST(norm, norms)
 {
     check(&norms[_i]);
+}
+
+// What fused steps leave: one sum and several, rows of one vector and of more, without a norm and for quantised weights not.
+static const struct map_case sums[] = {
+    {1, 32, 259, .norm = true, .sums = 1, .biased = 1},
+    {1, 128, 65, .norm = true, .sums = 8, .sums_biased = true},
+    {3, 64, 19, .norm = true, .rms = true, .sums = 3, .sums_biased = true, .residual = true},
+    {16, 48, 33, .norm = true, .sums = 2, .views = true, .dtype = ATTNCL_F16},
+    {2, 37, 17, .norm = true, .sums = 2},
+    {2, 32, 17, .sums = 2},
+    {1, 32, 7, .norm = true, .sums = 2, .dtype = ATTNCL_Q8},
+    {17, 32, 7, .norm = true, .sums = 2},
+};
+TABLE_TEST(partial_sums, sums)
+{
+    check(&sums[_i]);
 }
 
 static const struct map_case products[] = {
