@@ -78,8 +78,8 @@ static inline void find_queries(struct queries *x, const struct bias *w, int blo
 
 // Writes a lane's factors of values, [VW][ROWS], and, at offset `other`, of the second term; or zeros
 // and returns false if a product does not hold.  A store's last floats overlap the next channel.
-LOCAL_INLINE bool pack_queries(const struct queries *x, const struct lane *l, int steps, FV highest,
-                               FV lowest, __local float *factors, int other)
+OUT_OF_LINE bool pack_queries(const struct queries *x, const struct lane *l, int steps, FV highest,
+                              FV lowest, __local float *factors, int other)
 {
     FV a[ROW_VECTORS][VW], b[ROW_VECTORS][VW];
     IV good = highest - lowest <= (FV)(REACH);
@@ -162,10 +162,9 @@ static inline void add_keys(const struct bias *w, int t, int j, float peak, FV s
 }
 
 // Adds a tile over the lanes of a chunk, with keys from VW * group on.
-LOCAL_INLINE void add_tile(const struct queries *x, const struct bias *w,
-                           __global const float *keys, long half_floats, int group,
-                           __local const float *factors, int other, int count, int n_vectors,
-                           __global float *table, int table_row)
+OUT_OF_LINE void add_tile(const struct queries *x, const struct bias *w, __global const float *keys,
+                          long half_floats, int group, __local const float *factors, int other,
+                          int count, int n_vectors, __global float *table, int table_row)
 {
     __global const float *tile_keys = keys + group * 2 * half_floats;
 

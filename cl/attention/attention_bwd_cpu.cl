@@ -68,9 +68,9 @@ struct head {
     __global float *dk, *dv;
 };
 
-static inline void add_gradients(const struct block *x, const struct gradient *y,
-                                 const struct visibility *v, const struct head *h, int from, int to,
-                                 int reach)
+OUT_OF_LINE void add_gradients(const struct block *x, const struct gradient *y,
+                               const struct visibility *v, const struct head *h, int from, int to,
+                               int reach)
 {
     for (int r = 0; r < x->padded; r++)
         for (int d = 0; d < x->sum_pitch; d += VW)

@@ -38,8 +38,8 @@ struct a_panel {
 
 // The first nv columns of vectors of sums [MR][NV] = a panel of A times a packed one of B, kc terms, and a bias of
 // its columns; absent: NULL
-LOCAL_INLINE void multiply_panels(const struct a_panel *a, B_SPACE const float *b, long ldb, int kc,
-                                  __global const float *bias, int nv, FV (*sums)[NV])
+LOCAL_INLINE void add_terms(const struct a_panel *a, B_SPACE const float *b, long ldb, int kc,
+                            __global const float *bias, int nv, FV (*sums)[NV])
 {
     const int end = CAUSAL ? min(a->k_all, kc) : kc;
     int k = 0;
@@ -99,6 +99,36 @@ LOCAL_INLINE void multiply_panels(const struct a_panel *a, B_SPACE const float *
 #endif
 }
 
+#define PANELS                                                                                     \
+    const struct a_panel *a, B_SPACE const float *b, long ldb, int kc, __global const float *bias
+
+// The sums are in registers until the end, where sums_ret may be anywhere.
+OUT_OF_LINE void multiply_panels(PANELS, FV (*sums_ret)[NV])
+{
+    FV sums[MR][NV];
+
+    add_terms(a, b, ldb, kc, bias, NV, sums);
+#pragma unroll
+    for (int r = 0; r < MR; r++)
+#pragma unroll
+        for (int v = 0; v < NV; v++)
+            sums_ret[r][v] = sums[r][v];
+}
+
+#if NARROW
+OUT_OF_LINE void multiply_narrow_panels(PANELS, FV (*sums_ret)[NV])
+{
+    FV sums[MR][NV];
+
+    add_terms(a, b, ldb, kc, bias, 1, sums);
+#pragma unroll
+    for (int r = 0; r < MR; r++)
+        sums_ret[r][0] = sums[r][0];
+}
+#else
+#define multiply_narrow_panels multiply_panels // never called
+#endif
+
 // Where sums belong: height x width elements of C from (i, j), the first at `out`.
 struct c_panel {
     __global float *out;
@@ -119,7 +149,7 @@ LOCAL_INLINE void set_addend(struct c_panel *c, __global const float *addend, lo
             prefetch_l2(addend + r * ld + x);
 }
 
-LOCAL_INLINE void store_panel(const struct c_panel *c, const struct epilogue *e, FV (*sums)[NV])
+OUT_OF_LINE void store_panel(const struct c_panel *c, const struct epilogue *e, FV (*sums)[NV])
 {
     if (!c->apply_epilogue && c->height == MR && c->width == NR) {
 #pragma unroll
@@ -243,10 +273,9 @@ KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m,
 #endif
                 FV sums[MR][NV];
                 if (is_narrow(width))
-                    multiply_panels(&a_panel, b_at, b_ld, kc, 0, 1, sums);
+                    multiply_narrow_panels(&a_panel, b_at, b_ld, kc, 0, sums);
                 else
-                    multiply_panels(&a_panel, b_at, b_ld, kc, started ? bias + j0 + j : 0, NV,
-                                    sums);
+                    multiply_panels(&a_panel, b_at, b_ld, kc, started ? bias + j0 + j : 0, sums);
                 store_panel(&c_panel, left, sums);
             }
         }
