@@ -99,8 +99,8 @@ static inline ulong load_weight(__global const float *xr, int c, uint least, int
 
 // Finds the k-th largest order, k > 1, bit by bit; *n_above_ret: how many are above it.  Stops early at an order with
 // exactly k above it; *n_above_ret is then k.
-LOCAL_INLINE uint find_kth_order(__global const float *xr, int width, int k, int *n_above_ret,
-                                 group_tmp tmp)
+OUT_OF_LINE uint find_kth_order(__global const float *xr, int width, int k, int *n_above_ret,
+                                group_tmp tmp)
 {
     uint found = 0;
     int n_above = 0;
@@ -120,8 +120,8 @@ LOCAL_INLINE uint find_kth_order(__global const float *xr, int width, int k, int
 }
 
 // The column of the n-th element with this order, n >= 1.
-LOCAL_INLINE int find_nth_place(__global const float *xr, int first, int end, uint order, int n,
-                                group_tmp tmp)
+OUT_OF_LINE int find_nth_place(__global const float *xr, int first, int end, uint order, int n,
+                               group_tmp tmp)
 {
     int own_count = 0, place = end;
 
@@ -146,8 +146,8 @@ static inline ulong multiply_high(ulong a, ulong b)
 }
 
 // The token drawn; any token if all weights are 0.
-LOCAL_INLINE int draw(__global const float *xr, int first, int end, uint least, int last,
-                      float largest, float factor, uint4 words, group_tmp tmp)
+OUT_OF_LINE int draw(__global const float *xr, int first, int end, uint least, int last,
+                     float largest, float factor, uint4 words, group_tmp tmp)
 {
     ulong sum = 0;
 
