@@ -124,7 +124,7 @@ ATTNCL_API attncl_value attncl_additive_attention(attncl_graph *g, attncl_value 
                                                   attncl_value *weights_ret);
 
 /** [T, B, C] or [B, T, C] as [B, H, T, C / H]: a view.  ERR_SHAPE when H does not divide C.
- * Errors: ERR_SHAPE, kept by the graph. */
+ * Errors: ERR_ARGUMENT for an unknown layout, ERR_SHAPE, kept by the graph. */
 ATTNCL_API attncl_value attncl_split_heads(attncl_graph *g, attncl_value x, int64_t n_heads,
                                            attncl_layout layout);
 

@@ -41,8 +41,8 @@ ATTNCL_API attncl_status attncl_context_adopt(cl_context cl, cl_device_id device
  * attncl_graph_read() of its name return ERR_STATE.  What is bound to an output must not overlap what is bound to
  * another name.
  *
- * ERR_ARGUMENT when there is no such name or the buffer is too small (the message gives both
- * sizes).
+ * ERR_ARGUMENT when there is no such name, the buffer is too small (the message gives both sizes), or kernels
+ * can only write an input's buffer or only read an output's.
  * Errors: ERR_ARGUMENT, ERR_STATE before compiling, ERR_OPENCL.
  */
 ATTNCL_API attncl_status attncl_graph_bind(attncl_graph *graph, const char *name, cl_mem buffer,

@@ -209,12 +209,14 @@ attncl_status attncl__buffer_fill(attncl_context *ctx, cl_mem mem, uint32_t word
     return ATTNCL_OK;
 }
 
-attncl_status attncl__buffer_get_size(attncl_context *ctx, cl_mem mem, size_t *bytes_ret)
+attncl_status attncl__buffer_query(attncl_context *ctx, cl_mem mem, size_t *bytes_ret,
+                                   cl_mem_flags *flags_ret)
 {
     cl_context owner = NULL;
 
     TRY_CL(clGetMemObjectInfo(mem, CL_MEM_CONTEXT, sizeof owner, &owner, NULL));
     REQUIRE(owner == ctx->cl, ATTNCL_ERR_ARGUMENT, "the buffer belongs to another OpenCL context");
     TRY_CL(clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof *bytes_ret, bytes_ret, NULL));
+    TRY_CL(clGetMemObjectInfo(mem, CL_MEM_FLAGS, sizeof *flags_ret, flags_ret, NULL));
     return ATTNCL_OK;
 }

@@ -108,8 +108,9 @@ attncl_status attncl__buffer_create_part(attncl_context *ctx, cl_mem parent, siz
 // *ret: another reference to `mem`.
 attncl_status attncl__buffer_retain(cl_mem mem, cl_mem *ret);
 void attncl__buffer_release(cl_mem *mem);
-// Returns the size of a caller's buffer.  ERR_ARGUMENT when it belongs to another OpenCL context.
-attncl_status attncl__buffer_get_size(attncl_context *ctx, cl_mem mem, size_t *bytes_ret);
+// Returns the size and the flags of a caller's buffer.  ERR_ARGUMENT when it belongs to another OpenCL context.
+attncl_status attncl__buffer_query(attncl_context *ctx, cl_mem mem, size_t *bytes_ret,
+                                   cl_mem_flags *flags_ret);
 // Non-blocking: `data` must stay valid until the queue has finished.
 attncl_status attncl__buffer_write_queued(attncl_context *ctx, cl_mem mem, size_t offset,
                                           const void *data, size_t bytes);

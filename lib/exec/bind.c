@@ -59,16 +59,22 @@ static attncl_status create_part_in_place(attncl_context *ctx, cl_mem buffer, si
     return ATTNCL_OK;
 }
 
-// Checks that the value fits into the buffer.  *offset_bytes: `offset`, which is in elements, in bytes.
+// Checks that the value fits into the buffer, and that kernels may use it so.  *offset_bytes: `offset`, which is in
+// elements, in bytes.
 static attncl_status check_buffer(attncl_context *ctx, const struct io_binding *binding,
-                                  cl_mem buffer, int64_t offset, size_t *offset_bytes)
+                                  bool is_input, cl_mem buffer, int64_t offset,
+                                  size_t *offset_bytes)
 {
+    cl_mem_flags flags = 0;
     const size_t need = attncl__desc_bytes(&binding->desc);
     size_t have, end;
 
     REQUIRE(offset >= 0, ATTNCL_ERR_ARGUMENT, "%s: offset %" PRId64 " is negative", binding->name,
             offset);
-    TRY(attncl__buffer_get_size(ctx, buffer, &have));
+    TRY(attncl__buffer_query(ctx, buffer, &have, &flags));
+    REQUIRE(!(flags & (is_input ? CL_MEM_WRITE_ONLY : CL_MEM_READ_ONLY)), ATTNCL_ERR_ARGUMENT,
+            "%s is an %s, kernels can only %s the buffer", binding->name,
+            is_input ? "input" : "output", is_input ? "write" : "read");
     const bool fits =
         ckd_mul_size((size_t)offset, attncl_dtype_bytes(binding->desc.dtype), offset_bytes) &&
         ckd_add_size(*offset_bytes, need, &end) && end <= have;
@@ -136,7 +142,7 @@ attncl_status attncl_graph_bind(attncl_graph *graph, const char *name, cl_mem bu
     struct change change = {0};
     if (buffer) {
         struct callers_buffer *bound = &change.bound;
-        TRY_DONE(check_buffer(p->ctx, binding, buffer, offset, &bound->offset));
+        TRY_DONE(check_buffer(p->ctx, binding, io == &p->inputs, buffer, offset, &bound->offset));
         TRY_DONE(create_part_in_place(p->ctx, buffer, bound->offset, binding->storage->bytes,
                                       &change.use));
         TRY_DONE(attncl__buffer_retain(buffer, &bound->mem));

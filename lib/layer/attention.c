@@ -13,11 +13,10 @@ static bool read_desc(attncl_graph *g, const attncl_attention_desc *given,
                       attncl_attention_desc *ret)
 {
     *ret = (attncl_attention_desc)ATTNCL_ATTENTION_DESC_INIT;
-    if (given && !LAYER_STRUCT(g, attncl_attention_desc, ret, given))
+    if ((given && !LAYER_STRUCT(g, attncl_attention_desc, ret, given)) ||
+        !attncl__layer_check_layout(g, ret->layout))
         return false;
-    if (ret->layout != ATTNCL_LAYOUT_TIME_FIRST && ret->layout != ATTNCL_LAYOUT_BATCH_FIRST)
-        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "layout %d is unknown", (int)ret->layout);
-    else if (!isfinite(ret->scale))
+    if (!isfinite(ret->scale))
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "scale is %g, must be finite", (double)ret->scale);
     return !attncl__graph_failed(g);
 }
@@ -90,7 +89,8 @@ attncl_value attncl_split_heads(attncl_graph *g, attncl_value x, int64_t n_heads
 {
     const int b = layout == ATTNCL_LAYOUT_TIME_FIRST ? 1 : 0, t = 1 - b;
     struct tensor_desc d;
-    if (!attncl__layer_axes(g, x, "x", 3, b ? "[T, B, C]" : "[B, T, C]", &d))
+    if (!attncl__layer_check_layout(g, layout) ||
+        !attncl__layer_axes(g, x, "x", 3, b ? "[T, B, C]" : "[B, T, C]", &d))
         return ATTNCL_NONE_VALUE;
     if (n_heads < 1 || d.dim[2] % n_heads != 0) // a width of 0 may have heads
         return GRAPH_FAIL(g, ATTNCL_ERR_SHAPE,
@@ -110,7 +110,8 @@ attncl_value attncl_merge_heads(attncl_graph *g, attncl_value x, attncl_layout l
 {
     static const int to_tbhe[] = {2, 0, 1, 3}, to_bthe[] = {0, 2, 1, 3};
     struct tensor_desc d;
-    if (!attncl__layer_axes(g, x, "x", 4, "[B, H, T, E]", &d))
+    if (!attncl__layer_check_layout(g, layout) ||
+        !attncl__layer_axes(g, x, "x", 4, "[B, H, T, E]", &d))
         return ATTNCL_NONE_VALUE;
     const bool time_first = layout == ATTNCL_LAYOUT_TIME_FIRST;
     const int64_t dim[3] = {d.dim[time_first ? 2 : 0], d.dim[time_first ? 0 : 2],
@@ -120,8 +121,7 @@ attncl_value attncl_merge_heads(attncl_graph *g, attncl_value x, attncl_layout l
 
 static attncl_value swap_first_axes(attncl_graph *g, attncl_value x)
 {
-    static const int swapped[] = {1, 0, 2, 3};
-    return attncl_permute(g, x, swapped);
+    return attncl_permute(g, x, (const int[]){1, 0, 2, 3});
 }
 
 static float norm_eps(const attncl_attention_desc *desc)

@@ -53,6 +53,13 @@ bool attncl__layer_check_absent(attncl_graph *g, attncl_value v, const char *nam
     return !attncl__graph_failed(g);
 }
 
+bool attncl__layer_check_layout(attncl_graph *g, attncl_layout layout)
+{
+    if (layout != ATTNCL_LAYOUT_TIME_FIRST && layout != ATTNCL_LAYOUT_BATCH_FIRST)
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "layout %d is unknown", (int)layout);
+    return !attncl__graph_failed(g);
+}
+
 bool attncl__layer_check_heads(attncl_graph *g, int64_t n_heads, int64_t width)
 {
     if (n_heads < 1 || n_heads > width || width % n_heads != 0)

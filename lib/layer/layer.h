@@ -35,6 +35,9 @@ void *attncl__layer_structs(attncl_graph *g, const char *type, size_t size, cons
 // Fails the graph if the caller gave an input that the layer does not have.
 bool attncl__layer_check_absent(attncl_graph *g, attncl_value v, const char *name);
 
+// Fails the graph unless the layout is one of the two.
+bool attncl__layer_check_layout(attncl_graph *g, attncl_layout layout);
+
 // Fails the graph unless n_heads divides width.
 bool attncl__layer_check_heads(attncl_graph *g, int64_t n_heads, int64_t width);
 

@@ -118,6 +118,26 @@ TEST(bind_refuses_what_does_not_fit)
     attncl_graph_destroy(g);
 }
 
+TEST(bind_refuses_buffers_that_kernels_cannot_use_so)
+{
+    attncl_context *ctx = test_context();
+    attncl_graph *g = doubling(ctx);
+    cl_int code[2];
+    cl_mem read = clCreateBuffer(ctx->cl, CL_MEM_READ_ONLY, N * sizeof(float), NULL, &code[0]),
+           write = clCreateBuffer(ctx->cl, CL_MEM_WRITE_ONLY, N * sizeof(float), NULL, &code[1]);
+
+    ck_assert(code[0] == CL_SUCCESS && code[1] == CL_SUCCESS);
+    ck_fails(attncl_graph_bind(g, "y", read, 0), ATTNCL_ERR_ARGUMENT,
+             "y is an output, kernels can only read the buffer");
+    ck_fails(attncl_graph_bind(g, "x", write, 0), ATTNCL_ERR_ARGUMENT,
+             "x is an input, kernels can only write the buffer");
+    ck_ok(attncl_graph_bind(g, "x", read, 0));
+    ck_ok(attncl_graph_bind(g, "y", write, 0));
+    clReleaseMemObject(read);
+    clReleaseMemObject(write);
+    attncl_graph_destroy(g);
+}
+
 TEST(a_run_waits_for_events_and_gives_one)
 {
     attncl_context *ctx = test_context();

@@ -70,6 +70,15 @@ TEST(refusals)
     ck_rig_fails(&b, ATTNCL_ERR_SHAPE, "C = 12 cannot be cut into H = 5 heads");
 
     rig_open(&b);
+    attncl_split_heads(b.g, rig_in(&b, x), 4, (attncl_layout)2);
+    ck_rig_fails(&b, ATTNCL_ERR_ARGUMENT, "layout 2 is unknown");
+
+    rig_open(&b);
+    attncl_merge_heads(b.g, attncl_split_heads(b.g, rig_in(&b, x), 4, ATTNCL_LAYOUT_TIME_FIRST),
+                       (attncl_layout)7);
+    ck_rig_fails(&b, ATTNCL_ERR_ARGUMENT, "layout 7 is unknown");
+
+    rig_open(&b);
     desc.struct_size = 1;
     in.query = in.key = in.value =
         attncl_split_heads(b.g, rig_in(&b, x), 4, ATTNCL_LAYOUT_TIME_FIRST);

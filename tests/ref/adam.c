@@ -171,7 +171,10 @@ static void keep_weights(struct host *const *in)
               {"no means", ADAM(0, 0, 1e-3, 0)},                                                   \
               {"huge", ADAM(0.9, 0.999, 1e-8, 0), .leeway = MEETS, .prepare = one_is_huge},        \
               {"no rate", ADAM(0.9, 0.9, 1e-8, 0.3), AMSGRAD more, .prepare = no_rate}},           \
-    .refusals = {{ATTNCL_ERR_SHAPE, "rates is [4], must be [3]", .with = "rates f32:0.1:0.9 4"}}
+    .refusals = {                                                                                  \
+        {ATTNCL_ERR_SHAPE, "rates is [4], must be [3]", .with = "rates f32:0.1:0.9 4"},            \
+        {ATTNCL_ERR_ARGUMENT, "eps is -1e-08 and weight_decay 0", ADAM(0.9, 0.999, -1e-8, 0)},     \
+        {ATTNCL_ERR_ARGUMENT, "eps is 1e-08 and weight_decay nan", ADAM(0.9, 0.999, 1e-8, NAN)}}
 
 OP_SPEC(adam_step_fwd, .in = STEP_IN, .out = "p f32 N; m f32 N; v f32 N; largest? f32 N",
         .ref = step, .allow = allow_step, .smoke = "N=1,37,2100", .gpu = "N=262144",

@@ -55,6 +55,15 @@ static bool is_amsgrad(const struct op_sig *sig)
     return attncl__desc_present(&sig->in[IN_LARGEST]);
 }
 
+static attncl_status step_infer(struct op_sig *sig)
+{
+    const struct adam_step_fwd_params *p = sig->params;
+
+    REQUIRE(p->eps >= 0 && p->decay >= 0, ATTNCL_ERR_ARGUMENT,
+            "eps is %g and weight_decay %g, expected 0 or more", p->eps, p->decay);
+    return ATTNCL_OK;
+}
+
 // out: parameter, mean, mean square and largest mean square after the step; NULL: in place.
 static attncl_status launch_step(struct launcher *l, const struct op_call *call,
                                  const struct span *out, struct span factor)
@@ -103,6 +112,7 @@ const struct op_class attncl__op_adam_step_fwd = {
                 {"max_exp_avg_sq", F32 | OPTIONAL, "..."}),
     .out = OP_OUT({"param", F32, "..."}, {"exp_avg", F32, "..."}, {"exp_avg_sq", F32, "..."},
                   {"max_exp_avg_sq", F32, "=max_exp_avg_sq"}),
+    .infer = step_infer,
     .launch = step_launch,
     .flop = "14x",
 };
@@ -113,6 +123,7 @@ const struct op_class attncl__op_adam_update_fwd = {
         OP_IN({"param", F32 | STATE, "..."}, {"grad", F32, "..."}, {"exp_avg", F32 | STATE, "..."},
               {"exp_avg_sq", F32 | STATE, "..."}, {"rates", F32, "3"},
               {"max_exp_avg_sq", F32 | STATE | OPTIONAL, "..."}, {"factor", F32 | OPTIONAL, ""}),
+    .infer = step_infer,
     .launch = update_launch,
     .flop = "14x",
 };
