@@ -3,6 +3,7 @@
 """api.py LIBRARY: the Python package over the C API, on the golden files.  Needs numpy."""
 import ast
 import ctypes
+import fcntl
 import gc
 import json
 import os
@@ -439,6 +440,17 @@ class Trains(unittest.TestCase):
         saved, = (self.at / "run" / "checkpoints").glob("*")
         steps = [line["step"] for line in self.log("run") if "loss" in line]
         self.assertEqual([saved.name, steps], [f"step-{steps[-1]}.safetensors", list(range(1, len(steps) + 1))])
+
+    def test_resume_of_a_directory_where_another_process_trains(self):
+        busy = self.at / "busy"
+        (busy / "checkpoints").mkdir(parents=True)
+        (busy / "config.json").write_text(json.dumps(self.CONFIG))
+        (busy / "checkpoints" / "step-5.safetensors").symlink_to("removed")  # the other process has just replaced it
+        lock = os.open(busy, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with self.assertRaisesRegex(BlockingIOError, "busy: another process trains there"):
+            attncl.train(None, self.text, busy, resume=True, progress=False)
+        os.close(lock)
 
     def test_resume_keeps_the_first_vocabulary(self):
         with attncl.train(self.CONFIG, self.text, self.at / "run", progress=False, steps=1):

@@ -295,10 +295,23 @@ class _Run:
         if path.exists() and not resume and any(path.iterdir()):
             raise FileExistsError(f"{path} exists; resume=True continues it, or name another directory")
         self._lock = -1
+        if resume and path.exists():
+            self._lock_directory()  # another process may remove its checkpoints
+
+    def _lock_directory(self) -> None:
+        if self._lock >= 0:
+            return
+        self._lock = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            raise BlockingIOError(f"{self.path}: another process trains there") from None
 
     def close(self) -> None:
         if self._lock >= 0:
             os.close(self._lock)
+            self._lock = -1
 
     def _checkpoints(self) -> list[tuple[int, pathlib.Path]]:
         found = ((re.fullmatch(r"step-(\d+)\.safetensors", path.name), path) for path in (self.path / "checkpoints").glob("*"))
@@ -310,11 +323,7 @@ class _Run:
     def begin(self, trainer: Trainer, last: pathlib.Path | None) -> None:
         """Locks the directory, resumes, writes the configuration, and cuts the log after the checkpoint."""
         (self.path / "checkpoints").mkdir(parents=True, exist_ok=True)
-        self._lock = os.open(self.path, os.O_RDONLY)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BlockingIOError(f"{self.path}: another process trains there") from None
+        self._lock_directory()
         config = trainer.config
         if (self.path / "config.json").exists():
             self._check_same(_flatten(read_config(self.path / "config.json")), _flatten(config))
