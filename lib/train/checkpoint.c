@@ -247,9 +247,8 @@ static attncl_status read_arrays(const attncl_trainer *t, const struct saved *sa
     return ATTNCL_OK;
 }
 
-static attncl_status read_saved(const attncl_trainer *t, const char *path, struct saved *saved)
+static attncl_status read_saved(const attncl_trainer *t, struct saved *saved)
 {
-    TRY(attncl_safetensors_open(path, &saved->file));
     TRY(read_state(saved));
     TRY(compare_parts(saved->config, t->config.root));
     TRY(compare_precision(t, saved));
@@ -262,7 +261,8 @@ attncl_status attncl_trainer_resume(attncl_trainer *trainer, const char *path)
     REQUIRE(trainer && path, ATTNCL_ERR_ARGUMENT, "trainer or path is NULL");
     struct saved saved = {.progress = ATTNCL_TRAIN_STATE_INIT};
     attncl_status status = ATTNCL_OK;
-    TRY_DONE(attncl__prefix_failure(read_saved(trainer, path, &saved), "%s", path));
+    TRY_DONE(attncl_safetensors_open(path, &saved.file)); // its messages name the file
+    TRY_DONE(attncl__prefix_failure(read_saved(trainer, &saved), "%s", path));
     attncl__drop_batches(trainer);
     if (trainer->is_broken)
         attncl__drop_step_graphs(trainer); // a graph whose run failed refuses further runs

@@ -496,6 +496,19 @@ TEST(a_checkpoint_runs_as_a_model_file)
     attncl_trainer_destroy(start("", "other")); // by the model's vocabulary
 }
 
+TEST(a_file_that_cannot_be_opened_is_named_once)
+{
+    attncl_trainer *trainer = start("", "text");
+
+    ck_fails(attncl_trainer_resume(trainer, "absent"), ATTNCL_ERR_IO, "absent: No such file");
+    ck_assert_str_eq(attncl_last_error(), "absent: No such file or directory");
+    directory_write("broken", "{");
+    ck_fails(attncl_trainer_resume(trainer, IN_DIRECTORY("broken")), ATTNCL_ERR_FORMAT,
+             "/broken: ");
+    ck_assert_ptr_null(strstr(strstr(attncl_last_error(), "broken") + 1, "broken"));
+    attncl_trainer_destroy(trainer);
+}
+
 static void refuse(attncl_trainer *trainer, attncl_status status, const char *words)
 {
     attncl_train_step step = ATTNCL_TRAIN_STEP_INIT;
