@@ -36,11 +36,14 @@ struct a_panel {
     int height, k_all;
 };
 
+#define PANELS                                                                                     \
+    const struct a_panel *a, B_SPACE const float *b, long ldb, int kc, __global const float *bias
+
 // The first nv columns of vectors of sums [MR][NV] = a panel of A times a packed one of B, kc terms, and a bias of
-// its columns; absent: NULL
-LOCAL_INLINE void add_terms(const struct a_panel *a, B_SPACE const float *b, long ldb, int kc,
-                            __global const float *bias, int nv, FV (*sums)[NV])
+// its columns; absent: NULL.  Sums are in registers until the end: what sums_ret points to may be memory.
+LOCAL_INLINE void add_terms(PANELS, int nv, FV (*sums_ret)[NV])
 {
+    FV sums[MR][NV];
     const int end = CAUSAL ? min(a->k_all, kc) : kc;
     int k = 0;
 
@@ -97,33 +100,23 @@ LOCAL_INLINE void add_terms(const struct a_panel *a, B_SPACE const float *b, lon
                         sums[r][v] += av * VLOAD(b + v * VW);
             }
 #endif
-}
-
-#define PANELS                                                                                     \
-    const struct a_panel *a, B_SPACE const float *b, long ldb, int kc, __global const float *bias
-
-// The sums are in registers until the end, where sums_ret may be anywhere.
-OUT_OF_LINE void multiply_panels(PANELS, FV (*sums_ret)[NV])
-{
-    FV sums[MR][NV];
-
-    add_terms(a, b, ldb, kc, bias, NV, sums);
 #pragma unroll
     for (int r = 0; r < MR; r++)
 #pragma unroll
         for (int v = 0; v < NV; v++)
-            sums_ret[r][v] = sums[r][v];
+            if (v < nv)
+                sums_ret[r][v] = sums[r][v];
+}
+
+OUT_OF_LINE void multiply_panels(PANELS, FV (*sums)[NV])
+{
+    add_terms(a, b, ldb, kc, bias, NV, sums);
 }
 
 #if NARROW
-OUT_OF_LINE void multiply_narrow_panels(PANELS, FV (*sums_ret)[NV])
+OUT_OF_LINE void multiply_narrow_panels(PANELS, FV (*sums)[NV])
 {
-    FV sums[MR][NV];
-
     add_terms(a, b, ldb, kc, bias, 1, sums);
-#pragma unroll
-    for (int r = 0; r < MR; r++)
-        sums_ret[r][0] = sums[r][0];
 }
 #else
 #define multiply_narrow_panels multiply_panels // never called
