@@ -106,7 +106,7 @@ static bool match_sums(const struct lowered *p, int map, struct fusion *fusion)
     int in[N_FUSED_LINEAR_INPUTS];
     struct op_sig sig;
 
-    if (!is_op(p, map, &attncl__op_fused_linear_fwd) || has_input(p, map, FUSED_LINEAR_PARTIALS))
+    if (!is_op(p, map, &attncl__op_fused_linear_fwd))
         return false;
     fusion->node[fusion->n_nodes++] =
         attncl__fusion_find_sole_producer(p, map, LINEAR_X, &attncl__op_split_k_reduce_fwd);
