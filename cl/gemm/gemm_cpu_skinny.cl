@@ -3,8 +3,8 @@
 //
 //   C = act(A B + bias) * gate + residual        per batch entry; A [m, k] with m <= MAX_ROWS, B [n, k]
 //   With NORM, the rows of A are normalised first: (a - mean) / sqrt(variance + eps) * norm_weight + norm_bias, or by RMS
-//   normalisation, without mean and bias.  Before that, partials_bias and partial sums, [n_partials, m, k], are added to A; n_partials
-//   may be 0, otherwise k is a multiple of VW
+//   normalisation, without mean and bias.  If n_partials > 0, partials_bias and the partial sums, [n_partials, m, k],
+//   are added to A before that, and k is a multiple of VW
 //
 //   Work      one work-item = `cols_per_item` columns of C, VW at a time, all rows.  A pass computes ROWS_PER_PASS x
 //             COLS_PER_PASS dot products of a row of A and a row of B, ROWS_PER_PASS = VW / COLS_PER_PASS.  1-D grid:

@@ -18,8 +18,9 @@
 #include "common/activation.clh"
 
 // xi, hh: rows of 3 width, gates in the order r, z, n; plain units: of width.  h, y: rows of width.
-// has_h 0: h is zero and not read.  keep: rows of hh have 4 width and become r, z, hh_n, n.  Gated units
-// only: lens, [entries], of which step t is beyond some, if has_lens; masked: as y, with zeros there.
+// has_h 0: h is zero and not read.  keep: rows of hh have 4 width and become r, z, hh_n, n.
+// Gated units may have lens, [entries], the number of steps of each entry: has_lens.  Then masked is y with zeros
+// from each entry's length on.  t: this step.
 KERNEL void gru_gates_fwd(__global const float *restrict xi, long xi_start, long xi_stride,
                           __global float *restrict hh, long hh_start, long hh_stride,
                           __global const float *h, long h_start, long h_stride, int has_h,

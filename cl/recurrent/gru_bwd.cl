@@ -26,9 +26,9 @@
 // Entry b of a step is row first_row + b * row_step of gates: 4 width, r, z, hh_n, n; dxi, dhh: 3 width, in the
 // order r, z, n; dy, before: width.  Plain units: gates is h', and all rows have width.  h: the step's initial
 // state, row b at h_start + b * h_stride, copied to before; has_h 0: zero and not read.  states: carry
-// [entries][width], written, and from dh_at on the next step's gradient dh [entries][width], read if has_dh.  dy, and
-// dmasked, the gradient of `masked`, are read if has_dy and has_dmasked.  lens: [entries], of which step t is beyond some, if
-// has_lens.
+// [entries][width], written, and from dh_at on the next step's gradient dh [entries][width], read if has_dh.  dmasked:
+// the gradient of `masked`; it and dy are read only if has_dmasked and has_dy say so.  lens, if has_lens: [entries], the
+// number of steps of each entry; t: this step.
 KERNEL void gru_bwd_gates(__global const float *restrict gates, __global const float *restrict h,
                           long h_start, long h_stride, int has_h, __global const float *restrict dy,
                           __global float *restrict dxi, __global float *restrict dhh,
